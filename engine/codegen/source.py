@@ -1,0 +1,59 @@
+"""A generated kernel as text: everything that compiling and launching it needs, and no object of torch or triton."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument of the generated function, in order.
+
+    `type` is Triton's signature text ("*bf16", "tensordesc<bf16[128,64]>"). `index` is the position among the
+    kernel's inputs or outputs. A descriptor describes the tensor as a matrix of `shape` and `strides` (elements)
+    at `offset`, loaded in blocks of `block`; for a pointer these are empty.
+    """
+
+    name: str
+    kind: Literal["input", "output"]
+    index: int
+    type: str
+    block: tuple[int, ...] = ()
+    shape: tuple[int, ...] = ()
+    strides: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSource:
+    """`text` is a Python module that defines the `entry` function with @triton.jit; all shapes are literals in it.
+
+    Pointer arguments are 16-byte aligned by contract (the launcher allocates storage so, and the tensor's offset
+    is added inside the text), which is what "divisible by 16" in the signature states.
+    """
+
+    text: str
+    entry: str
+    arguments: tuple[Argument, ...]
+    grid: tuple[int, int, int]
+    num_warps: int
+    num_stages: int
+
+    @property
+    def fingerprint(self) -> str:
+        """sha256 over everything above: equal sources compile once."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> KernelSource:
+        data: dict[str, Any] = json.loads(text)
+        arguments = tuple(
+            Argument(**{**a, "block": tuple(a["block"]), "shape": tuple(a["shape"]), "strides": tuple(a["strides"])})
+            for a in data.pop("arguments")
+        )
+        return cls(**{**data, "arguments": arguments, "grid": tuple(data["grid"])})

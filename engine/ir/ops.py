@@ -1,0 +1,58 @@
+"""The fixed list of op kinds: what a graph may say, and how each kind computes its shape.
+
+Reductions keep their reduced axes with extent 1; dropping them is a view. Pointwise ops broadcast as numpy does.
+A `view` re-reads its input's storage with the strides and offset of its own `out`, and moves no data.
+`matmul` follows torch.matmul for a right operand of rank 2, or for two operands of equal rank and equal batch extents.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class OpClass(StrEnum):
+    INPUT = "input"
+    CONSTANT = "constant"
+    POINTWISE = "pointwise"
+    REDUCTION = "reduction"
+    CONTRACTION = "contraction"
+    VIEW = "view"
+
+
+UNARY = frozenset(
+    ["neg", "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "reciprocal", "sigmoid", "tanh", "relu", "silu", "gelu", "gelu_tanh", "erf", "sin", "cos", "abs", "sign", "floor", "ceil", "logical_not", "isnan", "cast", "copy"]
+)
+BINARY = frozenset(["add", "sub", "mul", "div", "pow", "maximum", "minimum", "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or"])
+TERNARY = frozenset({"where"})
+REDUCTIONS = frozenset({"sum", "mean", "amax", "amin"})
+
+OP_CLASS: dict[str, OpClass] = {
+    "input": OpClass.INPUT,
+    "constant": OpClass.CONSTANT,  # attribute `value`; shape ()
+    "matmul": OpClass.CONTRACTION,  # attribute `allow_tf32`
+    "view": OpClass.VIEW,
+    **dict.fromkeys(sorted(UNARY | BINARY | TERNARY), OpClass.POINTWISE),
+    **dict.fromkeys(sorted(REDUCTIONS), OpClass.REDUCTION),  # attribute `axes`: sorted, non-negative
+}
+
+ARITY: dict[str, int] = {
+    "input": 0,
+    "constant": 0,
+    "matmul": 2,
+    "view": 1,
+    **dict.fromkeys(UNARY | REDUCTIONS, 1),
+    **dict.fromkeys(BINARY, 2),
+    **dict.fromkeys(TERNARY, 3),
+}
+
+COMMUTATIVE = frozenset(["add", "mul", "maximum", "minimum", "eq", "ne", "logical_and", "logical_or"])
+"""Kinds whose two inputs may be swapped without changing a bit of the result."""
+
+FLOPS_PER_ELEMENT = {
+    kind: 4
+    if kind in {"exp", "exp2", "log", "log2", "tanh", "gelu", "gelu_tanh", "erf", "silu", "sigmoid", "pow"}
+    else 1
+    for kind, op_class in OP_CLASS.items()
+    if op_class in (OpClass.POINTWISE, OpClass.REDUCTION)
+}
+"""A rough weight of each kind for rooflines: transcendental functions count as four operations."""

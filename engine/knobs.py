@@ -1,0 +1,59 @@
+"""Every knob: its name, its values in canonical order, the value that means "off", and what it does.
+
+The order of this table is the canonical order: forks ask their knobs in it, and ties between candidates break by it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.vocabulary import KnobValue
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """A named tuning dimension. `off` is stamped into a finished schedule where the knob has no effect."""
+
+    name: str
+    values: tuple[KnobValue, ...]
+    off: KnobValue
+    meaning: str
+
+
+_TABLE = (
+    Knob("BLOCK_M", (16, 32, 64, 128, 256), 0, "rows of the output tile of a contraction"),
+    Knob("BLOCK_N", (16, 32, 64, 128, 256), 0, "columns of the output tile of a contraction"),
+    Knob("BLOCK_K", (16, 32, 64, 128, 256), 0, "depth of one step of the contraction's main loop"),
+    Knob("PRECISION", ("ieee", "tf32x3", "tf32"), "ieee", "how fp32 operands are multiplied"),
+    Knob("LOADS", ("pointer", "descriptor"), "pointer", "pointer arithmetic or TMA tensor descriptors"),
+    Knob("GROUP_M", (1, 4, 8), 1, "tile rows visited before the raster moves to the next column"),
+    Knob("PERSISTENT", (False, True), False, "one program a multiprocessor walks the tiles in a loop"),
+    Knob("ROWS", (1, 2, 4, 8, 16), 0, "rows that one program of a rowwise kernel handles at once"),
+    Knob(
+        "COLUMNS",
+        (256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536),
+        0,
+        "row elements in one step; all = one pass",
+    ),
+    Knob(
+        "BLOCK", (128, 256, 512, 1024, 2048, 4096, 8192), 0, "elements that one program of a pointwise kernel handles"
+    ),
+    Knob("EVICTION", ("", "evict_first", "evict_last"), "", "L2 eviction hint of streamed loads"),
+    Knob("NUM_WARPS", (1, 2, 4, 8, 16, 32), 4, "warps a program"),
+    Knob("NUM_STAGES", (1, 2, 3, 4, 5), 1, "software pipelining depth of the main loop"),
+)
+
+KNOBS: dict[str, Knob] = {knob.name: knob for knob in _TABLE}
+KNOB_ORDER: dict[str, int] = {knob.name: position for position, knob in enumerate(_TABLE)}
+
+
+def canonical_position(name: str, value: KnobValue) -> tuple[int, int]:
+    """Sort key of one knob value: table position of the knob, then of the value; unknown ones come last.
+
+    A value outside the table (a pin may hold one) sorts after the offered values.
+    """
+    knob = KNOBS.get(name)
+    if knob is None:
+        return len(KNOBS), 0
+    values: tuple[KnobValue, ...] = (*knob.values, knob.off)
+    return KNOB_ORDER[name], values.index(value) if value in values else len(values)

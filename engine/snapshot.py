@@ -1,0 +1,277 @@
+"""What a screen, a progress bar or a log needs to know of a run, and the one function that folds events into it.
+
+`apply` is deterministic and touches neither clock, file nor network. It folds in place and returns the same
+snapshot, because a run has up to a million nodes: a snapshot belongs to one thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine.events import (
+    Assembled,
+    CandidateStarted,
+    Event,
+    GroupingEntered,
+    GroupingScored,
+    Health,
+    KernelFinished,
+    KernelFound,
+    KernelStarted,
+    KernelState,
+    Logged,
+    Measured,
+    NodeOpened,
+    NodeState,
+    NodeVisited,
+    RunFinished,
+    RunStarted,
+    RunState,
+    StateChanged,
+)
+
+
+@dataclass(slots=True)
+class TrialPoint:
+    """One point of a kernel's curve: `us` is None for a failed candidate."""
+
+    trial: int
+    at: float
+    us: float | None
+
+
+@dataclass(slots=True)
+class KernelRow:
+    kernel: str
+    label: str
+    family: str
+    shape: str
+    count: int
+    flops: int
+    bytes_moved: int
+    state: str = KernelState.WAITING
+    reason: str = ""
+    patience: int = 0
+    since_best: int = 0
+    first_us: float | None = None
+    best_us: float | None = None
+    deploy_us: float | None = None
+    best_schedule: str = ""
+    measured: int = 0
+    cached: int = 0
+    failed: int = 0
+    points: list[TrialPoint] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class NodeRow:
+    node: str
+    parent: str
+    kernel: str
+    label: str
+    prior: float
+    depth: int
+    visits: int = 0
+    best_us: float | None = None
+    state: str = NodeState.OPEN
+    children: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class GroupingRow:
+    grouping: str
+    decisions: tuple[str, ...]
+    kernels: tuple[str, ...]
+    counts: tuple[int, ...]
+    sum_us: float | None = None
+    assembled_us: float | None = None
+    reason: str = ""
+
+
+LOG_LIMIT = 2000
+
+
+@dataclass(slots=True)
+class Snapshot:
+    """Everything a screen, a progress bar or a log needs to know of one run.
+
+    `versions` counts the changes of each panel ("run", "kernels", "tree", "curve", "log", "health"), so that a
+    painter redraws only what moved.
+    """
+
+    run: RunStarted | None = None
+    state: str = RunState.IDLE
+    state_reason: str = ""
+    kernels: dict[str, KernelRow] = field(default_factory=dict)
+    nodes: dict[str, NodeRow] = field(default_factory=dict)
+    roots: list[str] = field(default_factory=list)
+    groupings: dict[str, GroupingRow] = field(default_factory=dict)
+    current_kernel: str = ""
+    current_grouping: str = ""
+    running: dict[str, CandidateStarted] = field(default_factory=dict)
+    log: list[Event] = field(default_factory=list)
+    health: Health | None = None
+    finished: RunFinished | None = None
+    last_at: float = 0.0
+    measured: int = 0
+    cached: int = 0
+    failed: int = 0
+    versions: dict[str, int] = field(default_factory=dict)
+
+    def touch(self, *panels: str) -> None:
+        for panel in panels:
+            self.versions[panel] = self.versions.get(panel, 0) + 1
+
+
+def _run_started(snapshot: Snapshot, event: RunStarted) -> None:
+    snapshot.run = event
+    snapshot.touch("run")
+
+
+def _state_changed(snapshot: Snapshot, event: StateChanged) -> None:
+    snapshot.state, snapshot.state_reason = event.state, event.reason
+    snapshot.touch("run")
+
+
+def _grouping_entered(snapshot: Snapshot, event: GroupingEntered) -> None:
+    snapshot.groupings[event.grouping] = GroupingRow(event.grouping, event.decisions, event.kernels, event.counts)
+    snapshot.current_grouping = event.grouping
+    snapshot.touch("kernels", "tree")
+
+
+def _grouping_scored(snapshot: Snapshot, event: GroupingScored) -> None:
+    row = snapshot.groupings.get(event.grouping)
+    if row is not None:
+        row.sum_us, row.reason = event.sum_us, event.reason
+    snapshot.touch("kernels", "tree")
+
+
+def _kernel_found(snapshot: Snapshot, event: KernelFound) -> None:
+    row = snapshot.kernels.get(event.kernel)
+    if row is None:
+        snapshot.kernels[event.kernel] = KernelRow(
+            event.kernel, event.label, event.family, event.shape, event.count, event.flops, event.bytes_moved
+        )
+    else:
+        row.count = event.count
+    snapshot.touch("kernels")
+
+
+def _kernel_started(snapshot: Snapshot, event: KernelStarted) -> None:
+    row = snapshot.kernels.get(event.kernel)
+    if row is not None:
+        row.state, row.patience, row.since_best = KernelState.TUNING, event.patience, 0
+    snapshot.current_kernel = event.kernel
+    snapshot.touch("kernels", "curve", "tree")
+
+
+def _kernel_finished(snapshot: Snapshot, event: KernelFinished) -> None:
+    row = snapshot.kernels.get(event.kernel)
+    if row is not None:
+        row.state, row.reason = event.state, event.reason
+        if event.best_us is not None:
+            row.deploy_us = event.best_us
+        row.best_schedule = event.best_schedule or row.best_schedule
+    snapshot.touch("kernels")
+
+
+def _node_opened(snapshot: Snapshot, event: NodeOpened) -> None:
+    if event.node in snapshot.nodes:
+        return
+    snapshot.nodes[event.node] = NodeRow(event.node, event.parent, event.kernel, event.label, event.prior, event.depth)
+    parent = snapshot.nodes.get(event.parent)
+    (snapshot.roots if parent is None else parent.children).append(event.node)
+    snapshot.touch("tree")
+
+
+def _node_visited(snapshot: Snapshot, event: NodeVisited) -> None:
+    row = snapshot.nodes.get(event.node)
+    if row is not None:
+        row.visits, row.best_us, row.state = event.visits, event.best_us, event.state
+    snapshot.touch("tree")
+
+
+def _candidate_started(snapshot: Snapshot, event: CandidateStarted) -> None:
+    snapshot.running[event.node] = event
+    row = snapshot.nodes.get(event.node)
+    if row is not None:
+        row.state = NodeState.RUNNING
+    snapshot.touch("tree", "log")
+
+
+def _measured(snapshot: Snapshot, event: Measured) -> None:
+    snapshot.running.pop(event.node, None)
+    failed = event.status == "failed"
+    snapshot.failed += failed
+    snapshot.cached += event.cached
+    snapshot.measured += not event.cached
+    row = snapshot.kernels.get(event.kernel)
+    if row is not None:
+        row.failed += failed
+        row.cached += event.cached
+        row.measured += not event.cached
+        if event.trial:
+            row.points.append(TrialPoint(event.trial, event.at, event.us))
+            row.since_best = 0 if event.best else row.since_best + 1
+            row.first_us = event.us if row.first_us is None else row.first_us
+            if event.best:
+                row.best_us, row.best_schedule = event.us, event.schedule
+    node = snapshot.nodes.get(event.node)
+    if node is not None and node.state == NodeState.RUNNING:
+        node.state = NodeState.FAILED if failed else NodeState.MEASURED
+    _log(snapshot, event)
+    snapshot.touch("kernels", "curve", "tree")
+
+
+def _assembled(snapshot: Snapshot, event: Assembled) -> None:
+    row = snapshot.groupings.get(event.grouping)
+    if row is not None:
+        row.assembled_us = event.assembled_us
+    _log(snapshot, event)
+    snapshot.touch("kernels", "run")
+
+
+def _health(snapshot: Snapshot, event: Health) -> None:
+    snapshot.health = event
+    snapshot.touch("health")
+
+
+def _log(snapshot: Snapshot, event: Event) -> None:
+    snapshot.log.append(event)
+    if len(snapshot.log) > LOG_LIMIT:
+        del snapshot.log[: LOG_LIMIT // 4]
+    snapshot.touch("log")
+
+
+def _run_finished(snapshot: Snapshot, event: RunFinished) -> None:
+    snapshot.finished = event
+    _log(snapshot, event)
+    snapshot.touch("run", "kernels")
+
+
+_FOLDS: dict[type[Event], Callable[[Snapshot, Any], None]] = {
+    RunStarted: _run_started,
+    StateChanged: _state_changed,
+    GroupingEntered: _grouping_entered,
+    GroupingScored: _grouping_scored,
+    KernelFound: _kernel_found,
+    KernelStarted: _kernel_started,
+    KernelFinished: _kernel_finished,
+    NodeOpened: _node_opened,
+    NodeVisited: _node_visited,
+    CandidateStarted: _candidate_started,
+    Measured: _measured,
+    Assembled: _assembled,
+    Health: _health,
+    Logged: _log,
+    RunFinished: _run_finished,
+}
+
+
+def apply(snapshot: Snapshot, event: Event) -> Snapshot:
+    """Fold one event into the snapshot and return it."""
+    _FOLDS[type(event)](snapshot, event)
+    snapshot.last_at = event.at
+    return snapshot
