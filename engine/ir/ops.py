@@ -20,9 +20,18 @@ class OpClass(StrEnum):
 
 
 UNARY = frozenset(
-    ["neg", "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "reciprocal", "sigmoid", "tanh", "relu", "silu", "gelu", "gelu_tanh", "erf", "sin", "cos", "abs", "sign", "floor", "ceil", "logical_not", "isnan", "cast", "copy"]
+    {
+        *("neg", "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "reciprocal", "sigmoid", "tanh", "relu", "silu"),
+        *("gelu", "gelu_tanh", "erf", "sin", "cos", "abs", "sign", "floor", "ceil", "logical_not", "isnan"),
+        *("cast", "copy"),
+    }
 )
-BINARY = frozenset(["add", "sub", "mul", "div", "pow", "maximum", "minimum", "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or"])
+BINARY = frozenset(
+    {
+        *("add", "sub", "mul", "div", "pow", "maximum", "minimum"),
+        *("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or"),
+    }
+)
 TERNARY = frozenset({"where"})
 REDUCTIONS = frozenset({"sum", "mean", "amax", "amin"})
 
@@ -45,13 +54,14 @@ ARITY: dict[str, int] = {
     **dict.fromkeys(TERNARY, 3),
 }
 
-COMMUTATIVE = frozenset(["add", "mul", "maximum", "minimum", "eq", "ne", "logical_and", "logical_or"])
+COMMUTATIVE = frozenset({"add", "mul", "maximum", "minimum", "eq", "ne", "logical_and", "logical_or"})
 """Kinds whose two inputs may be swapped without changing a bit of the result."""
 
+_TRANSCENDENTAL = frozenset(
+    {"exp", "exp2", "log", "log2", "tanh", "gelu", "gelu_tanh", "erf", "silu", "sigmoid", "pow", "sin", "cos"}
+)
 FLOPS_PER_ELEMENT = {
-    kind: 4
-    if kind in {"exp", "exp2", "log", "log2", "tanh", "gelu", "gelu_tanh", "erf", "silu", "sigmoid", "pow"}
-    else 1
+    kind: 4 if kind in _TRANSCENDENTAL else 1
     for kind, op_class in OP_CLASS.items()
     if op_class in (OpClass.POINTWISE, OpClass.REDUCTION)
 }
