@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
+from typing import Any
 
 
 class RunState(StrEnum):
@@ -239,7 +240,8 @@ def from_json(line: str) -> Event:
     known = {f.name for f in fields(kind)}
     if not set(data) <= known:
         raise ValueError(f"unknown fields of {kind.__name__}: {sorted(set(data) - known)}")
+    values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}
     try:
-        return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in data.items()})
+        return kind(**values)
     except TypeError as error:
         raise ValueError(f"incomplete {kind.__name__}: {error}") from None

@@ -44,6 +44,9 @@ _TABLE = (
 )
 
 KNOBS: dict[str, Knob] = {knob.name: knob for knob in _TABLE}
+STRUCTURAL_VALUES: tuple[KnobValue, ...] = ("fused", "apart")
+"""Answers of a structural fork, in canonical order. Its knobs are numbered by site, so they stand in no table."""
+
 KNOB_ORDER: dict[str, int] = {knob.name: position for position, knob in enumerate(_TABLE)}
 
 
@@ -54,6 +57,6 @@ def canonical_position(name: str, value: KnobValue) -> tuple[int, int]:
     """
     knob = KNOBS.get(name)
     if knob is None:
-        return len(KNOBS), 0
+        return len(KNOBS), STRUCTURAL_VALUES.index(value) if value in STRUCTURAL_VALUES else 0
     values: tuple[KnobValue, ...] = (*knob.values, knob.off)
     return KNOB_ORDER[name], values.index(value) if value in values else len(values)

@@ -64,9 +64,16 @@ class KernelRow:
     failed: int = 0
     points: list[TrialPoint] = field(default_factory=list)
 
+    @property
+    def chosen_us(self) -> float | None:
+        """The time that counts: the deploy regime's where it was taken, else the ranking one."""
+        return self.deploy_us if self.deploy_us is not None else self.best_us
+
 
 @dataclass(slots=True)
 class NodeRow:
+    """`failure` and `cause` are those of the node's last candidate, "" where it did not fail."""
+
     node: str
     parent: str
     kernel: str
@@ -76,6 +83,8 @@ class NodeRow:
     visits: int = 0
     best_us: float | None = None
     state: str = NodeState.OPEN
+    failure: str = ""
+    cause: str = ""
     children: list[str] = field(default_factory=list)
 
 
@@ -124,6 +133,19 @@ class Snapshot:
         for panel in panels:
             self.versions[panel] = self.versions.get(panel, 0) + 1
 
+    def counted_kernels(self) -> list[tuple[KernelRow, int]]:
+        """Kernels of the current grouping with how often each occurs in it; every kernel before the first grouping."""
+        grouping = self.groupings.get(self.current_grouping)
+        if grouping is None:
+            return [(row, row.count) for row in self.kernels.values()]
+        pairs = zip(grouping.kernels, grouping.counts, strict=True)
+        return [(self.kernels[kernel], count) for kernel, count in pairs if kernel in self.kernels]
+
+    def sum_best_us(self) -> float | None:
+        """Best times so far times how often each kernel occurs, over the kernels that have a time; in us."""
+        times = [row.chosen_us * count for row, count in self.counted_kernels() if row.chosen_us is not None]
+        return sum(times) if times else None
+
 
 def _run_started(snapshot: Snapshot, event: RunStarted) -> None:
     snapshot.run = event
@@ -132,6 +154,7 @@ def _run_started(snapshot: Snapshot, event: RunStarted) -> None:
 
 def _state_changed(snapshot: Snapshot, event: StateChanged) -> None:
     snapshot.state, snapshot.state_reason = event.state, event.reason
+    _log(snapshot, event)
     snapshot.touch("run")
 
 
@@ -145,6 +168,7 @@ def _grouping_scored(snapshot: Snapshot, event: GroupingScored) -> None:
     row = snapshot.groupings.get(event.grouping)
     if row is not None:
         row.sum_us, row.reason = event.sum_us, event.reason
+    _log(snapshot, event)
     snapshot.touch("kernels", "tree")
 
 
@@ -174,6 +198,7 @@ def _kernel_finished(snapshot: Snapshot, event: KernelFinished) -> None:
         if event.best_us is not None:
             row.deploy_us = event.best_us
         row.best_schedule = event.best_schedule or row.best_schedule
+    _log(snapshot, event)
     snapshot.touch("kernels")
 
 
@@ -219,8 +244,10 @@ def _measured(snapshot: Snapshot, event: Measured) -> None:
             if event.best:
                 row.best_us, row.best_schedule = event.us, event.schedule
     node = snapshot.nodes.get(event.node)
-    if node is not None and node.state == NodeState.RUNNING:
-        node.state = NodeState.FAILED if failed else NodeState.MEASURED
+    if node is not None:
+        node.failure, node.cause = event.failure, event.cause
+        if node.state == NodeState.RUNNING:
+            node.state = NodeState.FAILED if failed else NodeState.MEASURED
     _log(snapshot, event)
     snapshot.touch("kernels", "curve", "tree")
 

@@ -1,1 +1,7 @@
-"""To be written."""
+"""From what the user typed to a program: the code runs in a child process, under torch.export, without a GPU."""
+
+from engine.capture.errors import CaptureError
+from engine.capture.process import capture
+from engine.capture.target import parse_target
+
+__all__ = ["CaptureError", "capture", "parse_target"]

@@ -1,1 +1,5 @@
-"""To be written."""
+"""The command line, `emmy`: a thin shell over the rooms below, one file a command."""
+
+from engine.cli.application import main
+
+__all__ = ["main"]

@@ -1,1 +1,62 @@
-"""To be written."""
+"""A kernel's body and a schedule in, Triton source out, as text: no torch, no triton, no database.
+
+Every family is one object with its knobs, the forks it asks, the rules its schedules obey, and its text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+from engine.codegen import legality
+from engine.codegen.contraction import Contraction
+from engine.codegen.family import Family
+from engine.codegen.pointwise import Pointwise
+from engine.codegen.rowwise import Rowwise
+from engine.codegen.source import Argument, KernelSource
+from engine.codegen.space import ScheduleSpace
+from engine.ir.kernel import Kernel
+from engine.vocabulary import Schedule, Target
+
+FAMILIES: Mapping[str, Family] = MappingProxyType(
+    {family.name: family for family in (Contraction(), Rowwise(), Pointwise())}
+)
+"""Every family by the name that a kernel carries."""
+
+_H200 = Target()
+
+
+def schedule_space(kernel: Kernel, target: Target) -> ScheduleSpace:
+    """The kernel's forks on `target`, as a tree that a search walks. Raises KeyError for an unknown family."""
+    return ScheduleSpace(FAMILIES[kernel.family], kernel, target)
+
+
+def offered_schedules(kernel: Kernel, target: Target) -> Iterator[Schedule]:
+    """Every schedule that the forks offer, in canonical order."""
+    return schedule_space(kernel, target).offered()
+
+
+def illegal_because(kernel: Kernel, schedule: Schedule, target: Target) -> str | None:
+    """A full sentence why the schedule can't be built for the kernel, or None when it can. Takes any schedule."""
+    family = FAMILIES.get(kernel.family)
+    if family is None:
+        return f"{kernel.family} is no kernel family; the families are {', '.join(FAMILIES)}."
+    return legality.illegal_because(family, kernel, schedule, target)
+
+
+def render(kernel: Kernel, schedule: Schedule, target: Target = _H200) -> KernelSource:
+    """The source of a legal schedule. `target` gives a persistent kernel its number of programs."""
+    return FAMILIES[kernel.family].render(kernel, schedule, target)
+
+
+__all__ = [
+    "FAMILIES",
+    "Argument",
+    "Family",
+    "KernelSource",
+    "ScheduleSpace",
+    "illegal_because",
+    "offered_schedules",
+    "render",
+    "schedule_space",
+]

@@ -14,7 +14,7 @@ class Argument:
 
     `type` is Triton's signature text ("*bf16", "tensordesc<bf16[128,64]>"). `index` is the position among the
     kernel's inputs or outputs. A descriptor describes the tensor as a matrix of `shape` and `strides` (elements)
-    at `offset`, loaded in blocks of `block`; for a pointer these are empty.
+    from element `offset` of its storage on, loaded in blocks of `block`; for a pointer these are empty (0).
     """
 
     name: str
@@ -24,6 +24,7 @@ class Argument:
     block: tuple[int, ...] = ()
     shape: tuple[int, ...] = ()
     strides: tuple[int, ...] = ()
+    offset: int = 0
 
 
 @dataclass(frozen=True, slots=True)

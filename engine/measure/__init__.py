@@ -1,1 +1,19 @@
-"""To be written."""
+"""Times and failures of candidates: from a GPU, through processes that may die of a candidate, or from a recording."""
+
+from engine.measure.cuda import CudaDevice
+from engine.measure.device import AssembledResult, Device, DeviceError, DeviceHealth
+from engine.measure.opening import open_device
+from engine.measure.regimes import REGIMES, RegimeSettings
+from engine.measure.replay import ReplayDevice
+
+__all__ = [
+    "REGIMES",
+    "AssembledResult",
+    "CudaDevice",
+    "Device",
+    "DeviceError",
+    "DeviceHealth",
+    "RegimeSettings",
+    "ReplayDevice",
+    "open_device",
+]

@@ -1,1 +1,101 @@
-"""To be written."""
+"""Everything that touches torch or triton to make a kernel run: compile, launch, capture, check against a reference.
+
+Names are resolved on first use, so that a compile process never loads torch.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from engine.runtime.assemble import AssembledPlan, assemble_plan
+    from engine.runtime.cases import (
+        Case,
+        is_intact,
+        overwrite_inputs,
+        prepare_case,
+        prepare_plan_case,
+        references_for,
+        repair,
+    )
+    from engine.runtime.comparison import compare, poison
+    from engine.runtime.compile import BuildError, CompiledSource, compile_source
+    from engine.runtime.cuda_graph import TimingPlan, expected_ms, probe_us, quantiles, time_launches
+    from engine.runtime.failures import failure_of, one_line
+    from engine.runtime.inputs import make_inputs
+    from engine.runtime.launch import Launch, allow_scratch_memory, bind_launch, registers_and_spills
+    from engine.runtime.reference import evaluate
+    from engine.runtime.toolchain import describe_toolchain, read_context, read_target
+
+__all__ = [
+    "AssembledPlan",
+    "BuildError",
+    "Case",
+    "CompiledSource",
+    "Launch",
+    "TimingPlan",
+    "allow_scratch_memory",
+    "assemble_plan",
+    "bind_launch",
+    "compare",
+    "compile_source",
+    "describe_toolchain",
+    "evaluate",
+    "expected_ms",
+    "failure_of",
+    "is_intact",
+    "make_inputs",
+    "one_line",
+    "overwrite_inputs",
+    "poison",
+    "prepare_case",
+    "prepare_plan_case",
+    "probe_us",
+    "quantiles",
+    "read_context",
+    "read_target",
+    "references_for",
+    "registers_and_spills",
+    "repair",
+    "time_launches",
+]
+
+_FILES = {
+    "AssembledPlan": "assemble",
+    "BuildError": "compile",
+    "Case": "cases",
+    "CompiledSource": "compile",
+    "Launch": "launch",
+    "TimingPlan": "cuda_graph",
+    "allow_scratch_memory": "launch",
+    "assemble_plan": "assemble",
+    "bind_launch": "launch",
+    "compare": "comparison",
+    "compile_source": "compile",
+    "describe_toolchain": "toolchain",
+    "evaluate": "reference",
+    "expected_ms": "cuda_graph",
+    "failure_of": "failures",
+    "is_intact": "cases",
+    "make_inputs": "inputs",
+    "one_line": "failures",
+    "overwrite_inputs": "cases",
+    "poison": "comparison",
+    "prepare_case": "cases",
+    "prepare_plan_case": "cases",
+    "probe_us": "cuda_graph",
+    "quantiles": "cuda_graph",
+    "read_context": "toolchain",
+    "read_target": "toolchain",
+    "references_for": "cases",
+    "repair": "cases",
+    "registers_and_spills": "launch",
+    "time_launches": "cuda_graph",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _FILES:
+        raise AttributeError(f"module 'engine.runtime' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"engine.runtime.{_FILES[name]}"), name)

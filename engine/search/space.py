@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from engine.vocabulary import Fork, Option
+from engine.knobs import canonical_position
+from engine.vocabulary import Fork, KnobValue, Option
 
 Path = tuple[Option, ...]
 
@@ -25,3 +26,17 @@ class Scorer(Protocol):
     """Predicted speeds of sibling options (any positive unit, higher is faster; NaN where there is no opinion)."""
 
     def __call__(self, path: Path, options: Sequence[Option]) -> Sequence[float]: ...
+
+
+_KnobOrder = tuple[tuple[int, int], str, bool, float, str]
+
+
+def knob_order(name: str, value: KnobValue) -> _KnobOrder:
+    """Sort key of one knob value: the knob table first; what the table lacks sorts by name, then by value."""
+    is_text = isinstance(value, str)
+    return canonical_position(name, value), name, is_text, 0.0 if is_text else float(value), str(value)
+
+
+def canonical_order(option: Option) -> tuple[_KnobOrder, ...]:
+    """Sort key that puts options in canonical knob order, whatever the order in which a space emits them."""
+    return tuple(sorted(knob_order(name, value) for name, value in option.knobs))

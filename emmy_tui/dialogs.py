@@ -1,0 +1,122 @@
+"""The help and the one question that the screen asks: whether to stop a run before leaving."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import ModalScreen
+
+from emmy_tui.actions import ACTIONS, Group, Now, spoken
+from emmy_tui.text import Line, Tone, left, line_width
+from emmy_tui.view import View
+from emmy_tui.widgets.panel import ListPanel, titled
+from engine import __version__
+
+
+class TextPanel(ListPanel):
+    """Lines to read, scrolled with the usual keys."""
+
+    cursor_visible = False
+
+    def __init__(self, view: View, text: Sequence[Line], title: str, note: str = "") -> None:
+        super().__init__(view, id="text")
+        self._text = list(text)
+        self._title = title
+        self._note = note
+
+    def title(self) -> Line:
+        return titled(self._title)
+
+    def note(self) -> Line:
+        return [(self._note, Tone.DIM)] if self._note else []
+
+    def count(self) -> int:
+        return len(self._text)
+
+    def rows(self, start: int, count: int, width: int) -> list[Line]:
+        return self._text[start : start + count]
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Enter, and what opens and closes, belong to the dialog."""
+        return action not in ("select", "unfold", "fold")
+
+    def on_mount(self) -> None:
+        self.styles.width = max(line_width(line) for line in self._text) + 4
+        self.styles.height = len(self._text) + 2
+
+    def move_to(self, line: int) -> None:
+        """Scroll at once, since there is no cursor to see."""
+        by = line - self.cursor
+        self.scrolled(by)
+        self.cursor = self.top
+
+
+class Dialog(ModalScreen[str]):
+    """A panel over the screen. It answers with a word; esc answers with ""."""
+
+    AUTO_FOCUS = "#text"
+
+    def __init__(self, panel: TextPanel) -> None:
+        super().__init__()
+        self._panel = panel
+
+    def compose(self) -> ComposeResult:
+        yield self._panel
+
+    def action_answer(self, word: str = "") -> None:
+        self.dismiss(word)
+
+
+def help_lines(now: Now) -> list[Line]:
+    """Every action under its heading; what doesn't work now is dim and says why."""
+    lines: list[Line] = []
+    for group in Group:
+        lines += [[], [(str(group), Tone.HEAD)]] if lines else [[(str(group), Tone.HEAD)]]
+        for action in (action for action in ACTIONS if action.group is group):
+            keys = " ".join(spoken(key) for key in action.keys)
+            works = action.when(now)
+            line: Line = [
+                ("  " + left(keys, 12), Tone.KEY if works else Tone.DIM),
+                (action.meaning, Tone.PLAIN if works else Tone.DIM),
+            ]
+            reason = "" if works else action.why_not(now)
+            if reason:
+                line.append((f"  ({reason})", Tone.DIM))
+            lines.append(line)
+    return lines
+
+
+class Help(Dialog):
+    """The key map, from the action table."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,question_mark,f1,enter", "answer", show=False)]
+
+    def __init__(self, view: View, now: Now) -> None:
+        super().__init__(TextPanel(view, help_lines(now), f"Keys of emmy-tui {__version__}", "esc closes"))
+
+
+def leave_lines() -> list[Line]:
+    return [
+        [],
+        [("  enter ", Tone.KEY), ("stop after this candidate, then quit", Tone.PLAIN)],
+        [("  esc   ", Tone.KEY), ("stay", Tone.PLAIN)],
+        [],
+        [("  Every finished measurement is in the database either way.", Tone.DIM)],
+        [("  ctrl+c twice leaves without waiting.", Tone.DIM)],
+        [],
+    ]
+
+
+class Leave(Dialog):
+    """Asked on quit while a run is on. Answers "stop", or "" to stay."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter,y", "answer('stop')", show=False),
+        Binding("escape,n,q", "answer", show=False),
+    ]
+
+    def __init__(self, view: View) -> None:
+        super().__init__(TextPanel(view, leave_lines(), "A run is on. Quit?"))

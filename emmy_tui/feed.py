@@ -1,0 +1,94 @@
+"""Events from a source into the snapshot, in bounded bites, so that a flood of them never holds up a key press.
+
+Frozen, the feed goes on taking events and keeps them in order; unfrozen, it folds them all: the view then equals one
+that was never frozen.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from itertools import islice
+
+from emmy_tui.source import Anew, Source
+from engine.events import CandidateStarted, Event, Measured, NodeOpened, NodeVisited, RunState, StateChanged
+from engine.snapshot import Snapshot, apply
+
+BITE_EVENTS = 5000
+BITE_S = 0.008
+CHUNK = 256
+HELD_LIMIT = 200_000
+
+
+class Feed:
+    """Owned by the screen's thread. `state` is the run's newest state, also while the view is frozen."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.snapshot = Snapshot()
+        self.frozen = False
+        self.state: str = RunState.IDLE
+        self._held: deque[Event] = deque()
+        self._touched: set[str] = set()
+
+    @property
+    def held(self) -> int:
+        return len(self._held)
+
+    def bite(self) -> bool:
+        """Take one bite of what waits; True if more may be waiting.
+
+        A view frozen for so long that the held events reach their limit is unfrozen: memory is bounded.
+        """
+        if self.frozen and self.held >= HELD_LIMIT:
+            self.frozen = False
+        return self._hold() if self.frozen else self._fold()
+
+    def _hold(self) -> bool:
+        events = self._drain(BITE_EVENTS)
+        self._held.extend(events)
+        return len(events) >= BITE_EVENTS
+
+    def _fold(self) -> bool:
+        ends = time.perf_counter() + BITE_S
+        folded = 0
+        while folded < BITE_EVENTS:
+            events = self._next(min(CHUNK, BITE_EVENTS - folded))
+            if not events:
+                return False
+            for event in events:
+                self._fold_one(event)
+            folded += len(events)
+            if time.perf_counter() > ends:
+                return True
+        return True
+
+    def _fold_one(self, event: Event) -> None:
+        if isinstance(event, Anew):
+            self.snapshot = Snapshot()
+            self._touched.clear()
+            return
+        if isinstance(event, NodeVisited | NodeOpened | CandidateStarted | Measured):
+            self._touched.add(event.node)
+        apply(self.snapshot, event)
+
+    def _next(self, limit: int) -> list[Event]:
+        if not self._held:
+            return self._drain(limit)
+        events = list(islice(self._held, limit))
+        for _ in events:
+            self._held.popleft()
+        return events
+
+    def _drain(self, limit: int) -> list[Event]:
+        events = self.source.drain(limit)
+        for event in reversed(events):
+            if isinstance(event, StateChanged):
+                self.state = event.state
+                break
+        return events
+
+    def take_touched(self) -> set[str]:
+        """The tree nodes that changed since the last call."""
+        touched, self._touched = self._touched, set()
+        return touched

@@ -1,0 +1,62 @@
+"""Numbers as a person reads them: us, bytes, shares, changes and clock times. A missing number is "-", never 0."""
+
+from __future__ import annotations
+
+import math
+import time
+
+
+def us(value: float | None) -> str:
+    """A time in us with four significant digits: 3.071, 12.41, 152.3, 1842; from 0.1 s on with its unit."""
+    if value is None or not math.isfinite(value):
+        return "-"
+    if value >= 1e6:
+        return f"{value / 1e6:.2f}s"
+    if value >= 1e5:
+        return f"{value / 1e3:.0f}ms"
+    if value >= 1000:
+        return f"{value:.0f}"
+    if value >= 100:
+        return f"{value:.1f}"
+    return f"{value:.2f}" if value >= 10 else f"{value:.3f}"
+
+
+def change(first: float | None, best: float | None) -> str:
+    """How `best` differs from `first`, in percent without the sign of percent: -31, -4.2, 0."""
+    if first is None or best is None or first <= 0:
+        return "-"
+    percent = (best / first - 1) * 100
+    if abs(percent) < 0.05:
+        return "0"
+    return f"{percent:+.1f}" if abs(percent) < 10 else f"{percent:+.0f}"
+
+
+def share(part: float | None, whole: float | None) -> str:
+    """A share of 0 to 1 in percent."""
+    if part is None or not whole:
+        return "-"
+    percent = part / whole * 100
+    return f"{percent:.0f}%" if percent >= 9.95 or percent == 0 else f"{percent:.1f}%"
+
+
+def ratio(value: float) -> str:
+    """A share that is already a ratio, in percent."""
+    return share(value, 1.0)
+
+
+def count(value: int) -> str:
+    """A count in at most five characters: 412, 48211, 482k, 1.2M."""
+    if value < 100_000:
+        return str(value)
+    return f"{value // 1000}k" if value < 1_000_000 else f"{value / 1e6:.1f}M"
+
+
+def duration(seconds: float) -> str:
+    """Hours, minutes and seconds: 00:12:41."""
+    whole = max(0, int(seconds))
+    return f"{whole // 3600:02d}:{whole % 3600 // 60:02d}:{whole % 60:02d}"
+
+
+def clock(at: float) -> str:
+    """Local time of day of a moment in seconds since 1970."""
+    return time.strftime("%H:%M:%S", time.localtime(at)) if at else "--:--:--"

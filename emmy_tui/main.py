@@ -1,0 +1,257 @@
+"""The `emmy-tui` command. Nothing here imports Textual before it is known that a screen will be drawn."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine import __version__
+
+if TYPE_CHECKING:
+    from emmy_tui.source import Source
+
+EXIT_FAILED, BAD_INPUT = 1, 2
+CLOSE_S = 3.0
+FPS, FPS_OVER_SSH = 4.0, 2.0
+DEMO_PACE_S = 0.12
+
+EXAMPLES = """\
+ways in:
+  emmy-tui --demo             replay a recorded search; no GPU needed
+  emmy-tui FILE.db            look through a database, or watch the run that writes it
+  emmy-tui --code "torch.softmax(torch.randn(4096, 4096, device='cuda'), -1)"
+                              tune a PyTorch expression on the GPU of this machine
+"""
+
+
+class BadInput(Exception):
+    """One sentence for a person: what is wrong and what to do."""
+
+
+def arguments_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="emmy-tui",
+        description="Watch a kernel search: live, replayed, or from its database.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("database", nargs="?", type=Path, metavar="DB", help="database to look through or to watch")
+    parser.add_argument("--code", metavar="TEXT", help="PyTorch expression to tune on this machine's GPU")
+    parser.add_argument("--demo", action="store_true", help="replay the recorded demo search")
+    parser.add_argument("--db", type=Path, metavar="PATH", help="database that --code writes (default: the user's)")
+    parser.add_argument("--device", default="cuda:0", metavar="NAME", help="device of --code (default: cuda:0)")
+    parser.add_argument("--pace", type=_not_negative, metavar="X", help="seconds a candidate in a replay")
+    parser.add_argument(
+        "--patience", type=_at_least_one, default=50, metavar="N", help="candidates since the last best"
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the search (default: 0)")
+    parser.add_argument("--read-only", action="store_true", help="never write to the database")
+    parser.add_argument("--fps", type=_frames, metavar="N", help="redraws a second, 1 to 30 (default: 4, over SSH 2)")
+    parser.add_argument("--ascii", action="store_true", help="draw with ASCII only")
+    parser.add_argument("--light", action="store_true", help="colors for a light terminal")
+    parser.add_argument("--once", action="store_true", help="print one plain frame and exit")
+    parser.add_argument("--log-file", type=Path, metavar="P", help="where the log and stray output go")
+    parser.add_argument("--version", action="version", version=f"emmy-tui {__version__}")
+    return parser
+
+
+def _not_negative(text: str) -> float:
+    value = float(text)
+    if not 0 <= value < 3600:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 3600 seconds")
+    return value
+
+
+def _at_least_one(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not 1 or more")
+    return value
+
+
+def _frames(text: str) -> float:
+    value = float(text)
+    if not 1 <= value <= 30:
+        raise argparse.ArgumentTypeError(f"{text} is not between 1 and 30")
+    return value
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit status: 0 ok, 1 failed, 2 bad input, 128 + n after a signal."""
+    options = arguments_parser().parse_args(arguments)
+    try:
+        check(options)
+        return print_once(options) if options.once else run(options)
+    except BadInput as refused:
+        print(f"emmy-tui: {refused}", file=sys.stderr)
+        return BAD_INPUT
+    except KeyboardInterrupt:
+        return 130
+
+
+def check(options: argparse.Namespace) -> None:
+    """Raise BadInput for options that contradict each other."""
+    ways = [name for name in ("database", "code", "demo") if getattr(options, name)]
+    if len(ways) > 1:
+        raise BadInput("DB, --code and --demo exclude each other: give one of them")
+    if options.code is not None and not options.code.strip():
+        raise BadInput("--code is empty: give an expression such as torch.softmax(torch.randn(64, 64), -1)")
+    if options.read_only and options.code:
+        raise BadInput("--code writes what it measures: leave --read-only away, or open a database instead")
+    if options.db is not None and not options.code:
+        raise BadInput("--db names the database that --code writes; to look through one, give it without --db")
+    if options.pace is not None and not options.demo:
+        raise BadInput("--pace slows a replay down: give it with --demo")
+
+
+def sibling_command(options: argparse.Namespace) -> str:
+    """The command line that does the same without a screen."""
+    if options.code:
+        database = ["--db", str(options.db)] if options.db else []
+        return shlex.join(["emmy", "tune", "--code", options.code, *database])
+    if options.demo:
+        return "emmy tune --demo"
+    return shlex.join(["emmy", "eval", "variants", *(["--db", str(options.database)] if options.database else [])])
+
+
+def database_to_browse(options: argparse.Namespace) -> Path | None:
+    """The named database, or the user's if it exists. Raises BadInput if it can't be opened."""
+    from engine.store import Store, StoreError, default_database_path
+
+    path: Path = options.database or default_database_path()
+    if options.database is None and not path.exists():
+        return None
+    try:
+        Store.open(path, read_only=True).close()
+    except StoreError as error:
+        raise BadInput(str(error)) from None
+    return path
+
+
+def open_source(options: argparse.Namespace) -> Source | None:
+    """What the options ask for, without waiting for it; None where there is nothing to show yet."""
+    from emmy_tui.source import DatabaseSource
+
+    if options.demo:
+        return demo_source(options)
+    if options.code:
+        return _live_source(options)
+    path = database_to_browse(options)
+    return DatabaseSource(path) if path is not None else None
+
+
+def demo_source(options: argparse.Namespace) -> Source:
+    from emmy_tui.source import Mode, Session, SessionSource
+
+    def replay() -> Session:
+        from engine.data import demo_database
+        from engine.session import TuningSession
+        from engine.tune import Settings
+
+        settings = Settings(patience=options.patience, seed=options.seed)
+        pace = DEMO_PACE_S if options.pace is None else options.pace
+        return TuningSession.replay(demo_database(), settings=settings, pace=pace)
+
+    return SessionSource(replay, Mode.REPLAY, "demo", "demo")
+
+
+def _live_source(options: argparse.Namespace) -> Source:
+    from emmy_tui.source import Mode, Session, SessionSource
+    from engine.store import default_database_path
+
+    path: Path = options.db or default_database_path()
+
+    def tune() -> Session:
+        from engine.session import TuningSession
+        from engine.tune import Settings
+
+        settings = Settings(patience=options.patience, seed=options.seed)
+        command = shlex.join(["emmy-tui", *sys.argv[1:]])
+        return TuningSession.tune(
+            options.code, database=path, settings=settings, device=options.device, command=command
+        )
+
+    return SessionSource(tune, Mode.LIVE, options.code, str(path))
+
+
+def print_once(options: argparse.Namespace) -> int:
+    """Print what the database says now, as plain text."""
+    if options.code:
+        raise BadInput(f"--once shows a database and starts no run; use {sibling_command(options)}")
+    from emmy_tui.once import frame
+    from emmy_tui.source import recorded_events
+    from engine.store import StoreError
+
+    if options.demo:
+        from engine.data import DemoMissing, demo_database
+
+        try:
+            path: Path | None = demo_database()
+        except (DemoMissing, StoreError) as error:
+            raise BadInput(str(error)) from None
+    else:
+        path = database_to_browse(options)
+    if path is None:
+        raise BadInput("there is no database yet: name one, or make one with emmy tune --code TEXT")
+    try:
+        sys.stdout.write(frame(recorded_events(path), path, ascii_only=options.ascii))
+    except StoreError as error:
+        raise BadInput(str(error)) from None
+    return 0
+
+
+def run(options: argparse.Namespace) -> int:
+    """Open the source, draw the screen, and give the terminal back."""
+    from emmy_tui import terminal
+
+    reason = terminal.refuse_because(os.environ)
+    if reason is not None:
+        raise BadInput(f"{reason}; use {sibling_command(options)} or emmy-tui --once")
+    log_file = options.log_file or terminal.default_log_file()
+    try:
+        log = terminal.open_log(log_file)
+    except OSError as error:
+        if options.log_file is not None:
+            raise BadInput(f"the log file {log_file} can't be written: {error.strerror}") from None
+        log = os.open(os.devnull, os.O_WRONLY)
+    source = open_source(options)
+    terminal.log_to(log)
+    with terminal.quiet_descriptors(log):
+        status, crash = _draw(source, options)
+    if crash is not None:
+        print(f"emmy-tui: internal error: {crash}; the details are in {log_file}", file=sys.stderr)
+    return status
+
+
+def _draw(source: Source | None, options: argparse.Namespace) -> tuple[int, str | None]:
+    from emmy_tui.app import DARK, LIGHT, EmmyApp, Look
+
+    look = Look(
+        fps=options.fps or (FPS_OVER_SSH if "SSH_CONNECTION" in os.environ else FPS),
+        ascii=options.ascii,
+        theme=LIGHT if options.light else DARK,
+        read_only=options.read_only,
+        no_color=bool(os.environ.get("NO_COLOR")),
+    )
+    app = EmmyApp(source, look, demo=lambda: demo_source(options))
+    app.run()
+    if app.source is not None:
+        _close_within(app.source.close, CLOSE_S)
+    return app.return_code or 0, app.crash
+
+
+def _close_within(close: Callable[[], None], seconds: float) -> None:
+    """Close, but leave a source that hangs to the end of the process, whose threads are daemons."""
+    thread = threading.Thread(target=close, name="emmy-close", daemon=True)
+    thread.start()
+    thread.join(seconds)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,62 @@
+"""What takes the screen where panels can't: a terminal that is too small, or nothing to show yet."""
+
+from __future__ import annotations
+
+from emmy_tui import format as fmt
+from emmy_tui.text import Line, Tone, crop, left, wrap
+from emmy_tui.view import View
+from emmy_tui.widgets.panel import Panel
+from emmy_tui.widgets.status import mode_span, state_spans
+
+WAYS_IN = (
+    ("emmy-tui --demo", "replay a recorded search; no GPU needed (d starts it here)"),
+    ("emmy-tui FILE.db", "look through a database, or watch the run that writes it"),
+    ("emmy-tui --code TEXT", "tune a PyTorch expression on the GPU of this machine"),
+)
+
+
+def start_lines(width: int) -> list[Line]:
+    """The three ways in."""
+    lines: list[Line] = [
+        [],
+        [("  Emmy finds the fastest way to run a PyTorch program on the GPU in front of you.", Tone.HEAD)],
+        [],
+        [("  There is no database yet. Three ways in:", Tone.PLAIN)],
+        [],
+    ]
+    for command, meaning in WAYS_IN:
+        lines.append([("    " + left(command, 24), Tone.KEY), (crop(meaning, max(0, width - 30)), Tone.PLAIN)])
+    return [*lines, [], [("  An expression looks like this:", Tone.DIM)], *_example()]
+
+
+def _example() -> list[Line]:
+    text = "torch.matmul(torch.randn(512, 512, device='cuda'), torch.randn(512, 512, device='cuda'))"
+    return [[("    emmy-tui --code \\", Tone.DIM)], [(f'      "{text}"', Tone.DIM)]]
+
+
+def small_lines(view: View, width: int) -> list[Line]:
+    """The status alone, one fact a line, in whatever room there is."""
+    lines: list[Line] = []
+    if view.mode is not None:
+        elapsed = view.elapsed_s
+        lines = [
+            [*mode_span(view), ("  ", Tone.PLAIN), *state_spans(view)],
+            [(f"{view.glyphs.total} {fmt.us(view.snapshot.sum_best_us())} us", Tone.PLAIN)],
+            [(f"measured {fmt.count(view.snapshot.measured)}", Tone.PLAIN)],
+            [(fmt.duration(elapsed) if elapsed is not None else "", Tone.PLAIN)],
+        ]
+    words = wrap("Too small: emmy-tui needs 60 x 15.", max(1, width))
+    return [*lines, *([(word, Tone.DIM)] for word in words)]
+
+
+class Notice(Panel):
+    """Shown by the application in place of the panels."""
+
+    framed = False
+
+    def __init__(self, view: View, *, id: str = "notice") -> None:
+        super().__init__(view, id=id)
+        self.too_small = False
+
+    def lines(self, width: int, height: int) -> list[Line]:
+        return small_lines(self.view, width) if self.too_small else start_lines(width)

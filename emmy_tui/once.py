@@ -1,0 +1,43 @@
+"""One plain frame of a database's state, for pipes, dumb terminals and people who only want a look."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from emmy_tui.source import Mode
+from emmy_tui.text import ASCII, UNICODE, Line, plain
+from emmy_tui.view import View
+from emmy_tui.widgets.event_log import entries, entry_line
+from emmy_tui.widgets.kernel_list import Columns, header_line, kernel_line, longest_label
+from emmy_tui.widgets.status import status_line
+from emmy_tui.widgets.totals import total_lines
+from engine.events import Event
+from engine.snapshot import Snapshot, apply
+
+WIDTH = 100
+LAST_EVENTS = 10
+
+
+def frame(events: Iterable[Event], path: Path, *, ascii_only: bool) -> str:
+    """Header, kernels, totals and the last events of what the database says."""
+    snapshot = Snapshot()
+    for event in events:
+        apply(snapshot, event)
+    view = View(
+        snapshot=snapshot,
+        glyphs=ASCII if ascii_only else UNICODE,
+        mode=Mode.BROWSE,
+        state=snapshot.state,
+        database=str(path),
+    )
+    columns = Columns.of(WIDTH, longest_label(snapshot))
+    total = snapshot.sum_best_us()
+    counts = {row.kernel: count for row, count in snapshot.counted_kernels()}
+    lines: list[Line] = [status_line(view, WIDTH), [], header_line(columns, view.glyphs)]
+    for row in snapshot.kernels.values():
+        lines.append(kernel_line(row, counts.get(row.kernel, row.count), total, False, columns, view.glyphs))
+    lines += [[], *total_lines(view, WIDTH), []]
+    for entry in entries(snapshot.log)[-LAST_EVENTS:]:
+        lines.append(entry_line(entry, snapshot, WIDTH, view.glyphs))
+    return "".join(plain(line).rstrip() + "\n" for line in lines)

@@ -1,0 +1,152 @@
+"""The Live tab: kernels, curve, search tree, selected node and events, arranged for the size of the terminal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from textual.app import ComposeResult
+from textual.containers import Container, Horizontal, Vertical
+
+from emmy_tui.view import View
+from emmy_tui.widgets.curve import Curve
+from emmy_tui.widgets.event_log import EventLog
+from emmy_tui.widgets.kernel_list import KernelList
+from emmy_tui.widgets.panel import ListPanel, Panel
+from emmy_tui.widgets.search_tree import SearchTree
+from emmy_tui.widgets.selected import Selected
+
+PANELS = ("kernels", "curve", "tree", "log")
+SHARED_BELOW, SELECTED_FROM, FRAMED_LOG_FROM = 80, 120, 30
+
+_PANEL_VERSIONS = {
+    "kernels": ("kernels", "run", "health"),
+    "curve": ("curve", "kernels"),
+    "tree": ("tree", "kernels"),
+    "selected": ("tree", "log"),
+    "log": ("log",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Arrangement:
+    """Heights in lines, and which panels are seen. `top` is the row of kernels and curve."""
+
+    top: int
+    log: int
+    framed_log: bool
+    kernels: bool
+    curve: bool
+    selected: bool
+
+    @classmethod
+    def of(cls, width: int, height: int, flipped: bool) -> Arrangement:
+        """For an inside of `width` x `height` cells; `flipped` shows the curve where one place is shared."""
+        shared = width < SHARED_BELOW
+        framed = height >= FRAMED_LOG_FROM
+        log = max(7, height // 6) if framed else 3 if height >= 18 else 1
+        top = min(18, max(5, round((height - log) * 0.42 if framed else (height - log) * 0.5)))
+        return cls(top, log, framed, not (shared and flipped), not shared or flipped, width >= SELECTED_FROM)
+
+
+class LiveTab(Container):
+    """Owns the panels; `update` brings them up to the snapshot, each only if what it shows has moved."""
+
+    def __init__(self, view: View) -> None:
+        super().__init__(id="live")
+        self.view = view
+        self.kernel_panel = KernelList(view)
+        self.curve = Curve(view)
+        self.search_tree = SearchTree(view)
+        self.selected_panel = Selected(view, id="selected")
+        self.log_panel = EventLog(view)
+        self.zoomed = ""
+        self.flipped = False
+        self._seen: dict[str, int] = {}
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            with Horizontal(id="top"):
+                yield self.kernel_panel
+                yield self.curve
+            with Horizontal(id="middle"):
+                yield self.search_tree
+                yield self.selected_panel
+            yield self.log_panel
+
+    @property
+    def panels(self) -> dict[str, Panel]:
+        return {
+            "kernels": self.kernel_panel,
+            "curve": self.curve,
+            "tree": self.search_tree,
+            "selected": self.selected_panel,
+            "log": self.log_panel,
+        }
+
+    @property
+    def shares_slot(self) -> bool:
+        return self.size.width < SHARED_BELOW
+
+    def on_resize(self) -> None:
+        self.place_panels()
+
+    def place_panels(self) -> None:
+        """Give every panel its place, or the zoomed one all of it."""
+        width, height = self.size
+        plan = Arrangement.of(width, height, self.flipped)
+        zoomed = self.zoomed
+        shown = {
+            "kernels": plan.kernels,
+            "curve": plan.curve,
+            "tree": True,
+            "selected": plan.selected,
+            "log": True,
+        }
+        for name, panel in self.panels.items():
+            panel.display = name == zoomed if zoomed else shown[name]
+        top, middle = self.query_one("#top"), self.query_one("#middle")
+        top.display = zoomed in ("", "kernels", "curve")
+        middle.display = zoomed in ("", "tree")
+        top.styles.height = "1fr" if zoomed else plan.top
+        self.log_panel.framed = plan.framed_log or zoomed == "log"
+        self.log_panel.styles.height = "1fr" if zoomed == "log" else plan.log
+        self.call_after_refresh(self.repaint_all)
+
+    def update(self, touched: set[str]) -> None:
+        """Bring the panels up to the snapshot; repaint those whose versions moved."""
+        versions = self.view.snapshot.versions
+        moved = {name for name, version in versions.items() if self._seen.get(name) != version}
+        self._seen = dict(versions)
+        if touched or "tree" in moved:
+            self.search_tree.update(touched)
+        if "log" in moved:
+            self.log_panel.update()
+        for name, panel in self.panels.items():
+            if moved.intersection(_PANEL_VERSIONS[name]):
+                panel.repaint()
+
+    def reset(self) -> None:
+        """The snapshot is another one: everything is seen for the first time."""
+        self._seen = {}
+        self.search_tree.update(set())
+        self.log_panel.update()
+        self.repaint_all()
+
+    def repaint_all(self) -> None:
+        for panel in self.panels.values():
+            panel.repaint()
+
+    def focused_panel(self) -> str:
+        focused = self.screen.focused
+        return focused.id or "" if isinstance(focused, Panel) else ""
+
+    def follow(self) -> None:
+        """Toggle following in the log if it has the focus, else in the tree."""
+        panel = self.log_panel if self.focused_panel() == "log" else self.search_tree
+        panel.follow(not panel.following)
+        self.repaint_all()
+
+    def on_list_panel_moved(self, message: ListPanel.Moved) -> None:
+        message.stop()
+        if message.panel is self.search_tree:
+            self.selected_panel.repaint()

@@ -1,0 +1,61 @@
+"""What the panels share: the folded run, and the choices a person made about how to look at it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from emmy_tui.source import Mode
+from emmy_tui.text import UNICODE, Glyphs
+from engine.events import RunState
+from engine.snapshot import KernelRow, Snapshot
+
+BUSY_STATES = (RunState.CAPTURING, RunState.RUNNING, RunState.PAUSED, RunState.STOPPING)
+
+
+@dataclass(slots=True)
+class View:
+    """`chosen` is the kernel a person picked, "" while the view goes along with the engine.
+
+    `state` is the run's newest state, also while the view is frozen; `held` counts events that wait because
+    the view is frozen; `now` is seconds since 1970.
+    """
+
+    snapshot: Snapshot = field(default_factory=Snapshot)
+    glyphs: Glyphs = UNICODE
+    mode: Mode | None = None
+    title: str = ""
+    database: str = ""
+    read_only: bool = False
+    chosen: str = ""
+    log_scale: bool = True
+    by_time: bool = False
+    state: str = RunState.IDLE
+    frozen: bool = False
+    held: int = 0
+    dropped: int = 0
+    stop_asked_at: float | None = None
+    now: float = 0.0
+    node: str = ""
+
+    @property
+    def kernel(self) -> KernelRow | None:
+        """The kernel that curve and tree show."""
+        kernels = self.snapshot.kernels
+        for key in (self.chosen, self.snapshot.current_kernel):
+            if key in kernels:
+                return kernels[key]
+        return next(iter(kernels.values()), None)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a run is under way."""
+        return self.state in BUSY_STATES
+
+    @property
+    def elapsed_s(self) -> float | None:
+        """Seconds from the run's start to now, or to its last event where nothing moves."""
+        run = self.snapshot.run
+        if run is None:
+            return None
+        moving = self.busy and not self.frozen and self.mode is not Mode.BROWSE
+        return max(0.0, (max(self.now, self.snapshot.last_at) if moving else self.snapshot.last_at) - run.at)

@@ -1,0 +1,115 @@
+"""How the best time of one kernel fell: every trial as a dot, the best so far as a step line, failures on the axis."""
+
+from __future__ import annotations
+
+import math
+from array import array
+
+from emmy_tui import format as fmt
+from emmy_tui.text import Line, Tone, clean, crop, fit_line, left, right
+from emmy_tui.view import View
+from emmy_tui.widgets.braille import Canvas, Scale, draw
+from emmy_tui.widgets.panel import Panel, titled
+from engine.snapshot import KernelRow
+
+AXIS = 7
+
+
+class Points:
+    """A kernel's trials as plain arrays, grown by what is new."""
+
+    def __init__(self, row: KernelRow) -> None:
+        self.row = row
+        self.trials = array("d")
+        self.seconds = array("d")
+        self.us = array("d")
+
+    def update(self) -> None:
+        points = self.row.points
+        for point in points[len(self.us) :]:
+            self.trials.append(point.trial)
+            self.seconds.append(point.at - points[0].at)
+            self.us.append(math.nan if point.us is None else point.us)
+
+
+class Curve(Panel, can_focus=True):
+    """The selected kernel's curve."""
+
+    def __init__(self, view: View, *, id: str = "curve") -> None:
+        super().__init__(view, id=id)
+        self._points: Points | None = None
+
+    def title(self) -> Line:
+        kernel = self.view.kernel
+        return titled(
+            "Best vs trial", f"{self.view.glyphs.dot} {clean(kernel.label, self.view.glyphs)}" if kernel else ""
+        )
+
+    def note(self) -> Line:
+        scale = "log y" if self.view.log_scale else "linear y"
+        return [(f"{scale} {self.view.glyphs.dot} L", Tone.DIM)]
+
+    def lines(self, width: int, height: int) -> list[Line]:
+        kernel = self.view.kernel
+        if kernel is None or not kernel.points:
+            return [[("No trial yet", Tone.DIM)]]
+        if width < AXIS + 6 or height < 4:
+            return [[(f"best {fmt.us(kernel.best_us)} us", Tone.PLAIN)]]
+        if self._points is None or self._points.row is not kernel:
+            self._points = Points(kernel)
+        self._points.update()
+        return plot(self._points, width, height, self.view)
+
+
+def plot(points: Points, width: int, height: int, view: View) -> list[Line]:
+    """The curve with its axes, in exactly `height` lines."""
+    glyphs = view.glyphs
+    xs = points.seconds if view.by_time else points.trials
+    timed = [value for value in points.us if value == value]
+    canvas = Canvas(width - AXIS - 1, height - 2)
+    low, high = (min(timed), max(timed)) if timed else (1.0, 2.0)
+    scale = Scale.over(low, high, canvas.rows, view.log_scale)
+    end = float(xs[-1])
+    failed = draw(canvas, xs, points.us, end, scale)
+    lines: list[Line] = []
+    for y in range(canvas.height):
+        label = "" if not timed else fmt.us(high) if y == 0 else fmt.us(low) if y == canvas.height - 1 else ""
+        tick = "┤" if label else "│"
+        axis = f"{right(label, AXIS)}{('|' if glyphs.ascii else tick)}"
+        lines.append([(axis, Tone.DIM), *_cells(canvas, y, glyphs.ascii)])
+    if not timed:
+        lines[0] = [(f"{' ' * AXIS}{'|' if glyphs.ascii else '│'}", Tone.DIM), (" every trial failed", Tone.BAD)]
+    lines.append(_axis(failed, view))
+    unit = "time" if view.by_time else "trials"
+    last = fmt.duration(end) if view.by_time else fmt.count(int(end))
+    room = canvas.width - len(last) - 2
+    lines.append(
+        [(f"{' ' * AXIS}0 {left(crop(f'{unit} (t)', max(0, room - 1)), max(0, room), glyphs)}{last}", Tone.DIM)]
+    )
+    return [fit_line(line, width, glyphs) for line in lines]
+
+
+def _cells(canvas: Canvas, y: int, ascii_only: bool) -> Line:
+    spans: Line = []
+    for x in range(canvas.width):
+        character, line = canvas.cell(x, y)
+        if ascii_only and character != " ":
+            character = "#" if line else "."
+        tone = Tone.ACCENT if line else Tone.DIM
+        if spans and (spans[-1][1] == tone or character == " "):
+            spans[-1] = (spans[-1][0] + character, spans[-1][1])
+        else:
+            spans.append((character, tone))
+    return spans
+
+
+def _axis(failed: list[bool], view: View) -> Line:
+    glyphs = view.glyphs
+    spans: Line = [(f"{' ' * AXIS}{'+' if glyphs.ascii else '└'}", Tone.DIM)]
+    for mark in failed:
+        text, tone = (glyphs.failed, Tone.BAD) if mark else (glyphs.horizontal, Tone.DIM)
+        if spans[-1][1] == tone:
+            spans[-1] = (spans[-1][0] + text, tone)
+        else:
+            spans.append((text, tone))
+    return spans

@@ -1,0 +1,178 @@
+"""What happened, newest at the bottom: measurements, new bests, failures with their cause, and changes of state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from emmy_tui import format as fmt
+from emmy_tui.text import Glyphs, Line, Tone, clean, left
+from emmy_tui.view import View
+from emmy_tui.widgets.panel import ListPanel, titled
+from engine.events import Assembled, Event, GroupingScored, KernelFinished, Logged, Measured, RunFinished, StateChanged
+from engine.knobs import canonical_position
+from engine.snapshot import Snapshot
+from engine.vocabulary import Schedule
+
+HIT = "hit"
+
+
+@dataclass(slots=True)
+class Entry:
+    """One line of the log: an event, or `count` cached hits of one kernel in a row, of which `event` is the last."""
+
+    event: Event
+    count: int = 1
+
+
+def entries(log: Sequence[Event]) -> list[Entry]:
+    """The lines of the log. Cached hits in a row become one line, since a re-run serves hundreds at once."""
+    lines: list[Entry] = []
+    for event in log:
+        if lines and _quiet_hit(event) and _quiet_hit(lines[-1].event) and _kernel(event) == _kernel(lines[-1].event):
+            lines[-1].event = event
+            lines[-1].count += 1
+        else:
+            lines.append(Entry(event))
+    return lines
+
+
+def _quiet_hit(event: Event) -> bool:
+    return isinstance(event, Measured) and event.cached and not event.best
+
+
+def _kernel(event: Event) -> str:
+    return event.kernel if isinstance(event, Measured) else ""
+
+
+def schedule_words(schedule: str) -> str:
+    """A schedule's canonical text as knob=value words in the order of the forks; other text as it is."""
+    try:
+        knobs = Schedule.from_key(schedule).knobs
+    except ValueError:
+        return schedule
+    return " ".join(f"{name}={value}" for name, value in sorted(knobs, key=lambda knob: canonical_position(*knob)))
+
+
+def _label(snapshot: Snapshot, kernel: str, glyphs: Glyphs) -> str:
+    row = snapshot.kernels.get(kernel)
+    return clean(row.label if row else kernel, glyphs)
+
+
+def entry_line(entry: Entry, snapshot: Snapshot, width: int, glyphs: Glyphs) -> Line:
+    event = entry.event
+    if isinstance(event, Measured):
+        word, tone, text = _measured(event, entry.count, snapshot, glyphs)
+    else:
+        word, tone, text = _other(event, snapshot, glyphs)
+    return [
+        (fmt.clock(event.at) + " ", Tone.DIM),
+        (left(word, 6), tone),
+        (clean(text, glyphs), Tone.PLAIN if tone is not Tone.DIM else Tone.DIM),
+    ]
+
+
+def _measured(event: Measured, count: int, snapshot: Snapshot, glyphs: Glyphs) -> tuple[str, Tone, str]:
+    label = _label(snapshot, event.kernel, glyphs)
+    knobs = schedule_words(event.schedule)
+    if count > 1:
+        return HIT, Tone.DIM, f"{label}  {count} from the database, no GPU work"
+    if event.status == "failed":
+        return "FAIL", Tone.BAD, f"{label}  {event.failure}: {event.cause}  {knobs}"
+    if event.us is None:
+        return "none", Tone.DIM, f"{label}  {event.status}  {knobs}"
+    regime = f" {event.regime}" if not event.trial else ""
+    text = f"{label}  {fmt.us(event.us)} us{regime}  {knobs}"
+    if event.best:
+        return "BEST", Tone.GOOD, text
+    return (HIT, Tone.DIM, text) if event.cached else ("ok", Tone.PLAIN, text)
+
+
+def _other(event: Event, snapshot: Snapshot, glyphs: Glyphs) -> tuple[str, Tone, str]:
+    match event:
+        case StateChanged():
+            tone = Tone.BAD if event.state == "failed" else Tone.BUSY
+            return "state", tone, f"{event.state}{': ' if event.reason else ''}{event.reason}"
+        case KernelFinished():
+            best = f"  {fmt.us(event.best_us)} us" if event.best_us is not None else ""
+            reason = f"  {event.reason}" if event.reason else ""
+            tone = Tone.BAD if event.state == "failed" else Tone.GOOD
+            return "kernel", tone, f"{_label(snapshot, event.kernel, glyphs)} {event.state}{best}{reason}"
+        case GroupingScored():
+            reason = f"  {event.reason}" if event.reason else ""
+            return "group", Tone.PLAIN, f"grouping scored  {glyphs.total} {fmt.us(event.sum_us)} us{reason}"
+        case Assembled():
+            if event.assembled_us is None:
+                return "FAIL", Tone.BAD, f"assembled program: {event.reason}"
+            gap = fmt.change(event.sum_us, event.assembled_us)
+            return "whole", Tone.GOOD, f"assembled {fmt.us(event.assembled_us)} us, {gap}% against the sum"
+        case RunFinished():
+            counts = f"measured {event.measured}, cached {event.cached}, failed {event.failed}"
+            return (
+                "end",
+                Tone.GOOD,
+                f"{counts} in {fmt.duration(event.wall_s)}  {glyphs.total} {fmt.us(event.sum_us)} us",
+            )
+        case Logged():
+            return event.level[:5], Tone.BAD if event.level == "error" else Tone.DIM, event.text
+        case _:
+            return "event", Tone.DIM, type(event).__name__
+
+
+class EventLog(ListPanel):
+    """The log, held at its newest line until a person scrolls up."""
+
+    def __init__(self, view: View, *, id: str = "log") -> None:
+        super().__init__(view, id=id)
+        self.following = True
+        self._entries: list[Entry] = []
+        self._anchor: Event | None = None
+        self.framed = False
+
+    def title(self) -> Line:
+        return titled("Events")
+
+    def note(self) -> Line:
+        dot = self.view.glyphs.dot
+        follow = f"follow {'on' if self.following else 'off'} {dot} f"
+        dropped = f" {dot} {self.view.dropped} dropped" if self.view.dropped else ""
+        return [(f"{fmt.count(len(self._entries))} lines{dropped} {dot} {follow}", Tone.DIM)]
+
+    def empty(self) -> str:
+        return "Nothing happened yet"
+
+    def count(self) -> int:
+        return len(self._entries)
+
+    def update(self) -> None:
+        """Take in the log again; what a person looks at stays where it is while lines come and go around it."""
+        self._entries = entries(self.view.snapshot.log)
+        if self.following:
+            self.cursor = len(self._entries) - 1
+            self.top = len(self._entries)
+            return
+        place = next((n for n, entry in enumerate(self._entries) if entry.event is self._anchor), None)
+        if place is not None:
+            self.top += place - self.cursor
+            self.cursor = place
+
+    def rows(self, start: int, count: int, width: int) -> list[Line]:
+        shown = self._entries[start : start + count]
+        return [entry_line(entry, self.view.snapshot, width, self.view.glyphs) for entry in shown]
+
+    def selected(self) -> Event | None:
+        return self._entries[self.cursor].event if self.cursor < len(self._entries) else None
+
+    def follow(self, on: bool) -> None:
+        self.following = on
+        self._anchor = self.selected()
+        self.update()
+
+    def moved(self) -> None:
+        self.following = False
+        self._anchor = self.selected()
+
+    def scrolled(self, by: int) -> None:
+        self.following = False
+        self._anchor = self.selected()
+        super().scrolled(by)

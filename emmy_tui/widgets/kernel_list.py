@@ -1,0 +1,155 @@
+"""Every distinct kernel of the program: what it is, how far its search is, and its share of the total."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from emmy_tui import format as fmt
+from emmy_tui.text import Glyphs, Line, Tone, clean, left, right, width_of
+from emmy_tui.view import View
+from emmy_tui.widgets.panel import ListPanel, titled
+from emmy_tui.widgets.totals import total_lines
+from engine.events import KernelState
+from engine.snapshot import KernelRow, Snapshot
+
+TOTALS_FROM = 11
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Widths of the columns for a panel of some width; 0 leaves one out."""
+
+    label: int
+    shape: int = 0
+    times: int = 0
+    trials: int = 4
+    first: int = 0
+    best: int = 7
+    change: int = 5
+    share: int = 0
+    state: int = 3
+
+    @classmethod
+    def of(cls, width: int, longest: int = 24) -> Columns:
+        """Columns that fill `width` cells; `longest` is the widest label."""
+        if width < 58:
+            plain = cls(label=0)
+            return cls(label=max(4, width - 2 - plain.trials - plain.best - plain.change - plain.state - 4))
+        share, times, state = (6, 4, 10) if width >= 74 else (0, 4, 3)
+        columns = cls(0, 0, times, 4, 7, 7, 5, share, state)
+        widths = (times, columns.trials, columns.first, columns.best, columns.change, share, state)
+        rest = max(12, width - 2 - sum(widths) - sum(width > 0 for width in widths) - 1)
+        label = min(max(6, longest), max(6, rest * 6 // 11))
+        return replace(columns, label=label, shape=rest - label)
+
+
+def state_mark(row: KernelRow, glyphs: Glyphs) -> tuple[str, str, Tone]:
+    """Glyph, word and tone of a kernel's state."""
+    match row.state:
+        case KernelState.TUNING:
+            return glyphs.running, "tuning", Tone.BUSY
+        case KernelState.DONE:
+            return glyphs.done, "done", Tone.GOOD
+        case KernelState.FAILED:
+            return glyphs.failed, "failed", Tone.BAD
+        case _:
+            return glyphs.waiting, "waiting", Tone.DIM
+
+
+def header_line(columns: Columns, glyphs: Glyphs) -> Line:
+    cells = ["  " + left("kernel", columns.label)]
+    if columns.shape:
+        cells.append(left("shape", columns.shape))
+    if columns.times:
+        cells.append(right(glyphs.times, columns.times))
+    cells.append(right("#", columns.trials))
+    if columns.first:
+        cells.append(right("first", columns.first))
+    cells += [right("best us", columns.best), right(f"{glyphs.delta}%", columns.change)]
+    if columns.share:
+        cells.append(right("of all", columns.share))
+    cells.append(left("state" if columns.state > 5 else "st", columns.state))
+    return [(" ".join(cells), Tone.DIM)]
+
+
+def kernel_line(row: KernelRow, count: int, total: float | None, shown: bool, columns: Columns, glyphs: Glyphs) -> Line:
+    """One kernel. `count` is how often it occurs, `total` the sum that its share is of, in us."""
+    glyph, word, tone = state_mark(row, glyphs)
+    spans: Line = [(f"{glyphs.cursor if shown else ' '} ", Tone.ACCENT)]
+    spans.append((left(clean(row.label, glyphs), columns.label, glyphs) + " ", Tone.PLAIN))
+    if columns.shape:
+        spans.append((left(clean(row.shape, glyphs), columns.shape, glyphs) + " ", Tone.DIM))
+    if columns.times:
+        spans.append((right(fmt.count(count), columns.times) + " ", Tone.DIM))
+    spans.append((right(fmt.count(len(row.points)), columns.trials) + " ", Tone.PLAIN))
+    if columns.first:
+        spans.append((right(fmt.us(row.first_us), columns.first) + " ", Tone.DIM))
+    spans.append((right(fmt.us(row.chosen_us), columns.best) + " ", Tone.PLAIN))
+    spans.append((right(fmt.change(row.first_us, row.best_us), columns.change) + " ", Tone.PLAIN))
+    if columns.share:
+        part = None if row.chosen_us is None else row.chosen_us * count
+        spans.append((right(fmt.share(part, total), columns.share) + " ", Tone.PLAIN))
+    only_failed = row.failed and row.best_us is None
+    if columns.state > 5:
+        text = f"{glyph} {word}" + (f" {row.failed}" if only_failed else "")
+    else:
+        text = f"{glyph}{row.failed}" if only_failed else glyph
+    spans.append((left(text, columns.state, glyphs), tone))
+    return spans
+
+
+def longest_label(snapshot: Snapshot) -> int:
+    return max((width_of(row.label) for row in snapshot.kernels.values()), default=6)
+
+
+class KernelList(ListPanel):
+    """The kernels in the order in which the run found them."""
+
+    def __init__(self, view: View, *, id: str = "kernels") -> None:
+        super().__init__(view, id=id)
+        self._total: float | None = None
+        self._counts: dict[str, int] = {}
+
+    def title(self) -> Line:
+        return titled("Kernels")
+
+    def note(self) -> Line:
+        snapshot = self.view.snapshot
+        occurrences = sum(count for _, count in snapshot.counted_kernels())
+        distinct = self.count()
+        text = f"{distinct} distinct of {occurrences}" if occurrences > distinct and self.size.width > 50 else ""
+        return [(text or str(distinct), Tone.DIM)] if distinct else []
+
+    def empty(self) -> str:
+        return "No kernel yet"
+
+    def count(self) -> int:
+        return len(self.view.snapshot.kernels)
+
+    def header(self, width: int) -> Line | None:
+        return header_line(self._columns(width), self.view.glyphs)
+
+    def _columns(self, width: int) -> Columns:
+        return Columns.of(width, longest_label(self.view.snapshot))
+
+    def footing(self, width: int, height: int) -> list[Line]:
+        if height < TOTALS_FROM or width < 40:
+            return []
+        return [[], *total_lines(self.view, width)]
+
+    def rows(self, start: int, count: int, width: int) -> list[Line]:
+        snapshot = self.view.snapshot
+        counts = {row.kernel: occurs for row, occurs in snapshot.counted_kernels()}
+        total = snapshot.sum_best_us()
+        shown = self.view.kernel
+        columns = self._columns(width)
+        rows = list(snapshot.kernels.values())[start : start + count]
+        return [
+            kernel_line(row, counts.get(row.kernel, row.count), total, row is shown, columns, self.view.glyphs)
+            for row in rows
+        ]
+
+    def action_select(self) -> None:
+        keys = list(self.view.snapshot.kernels)
+        if self.cursor < len(keys):
+            self.app.choose_kernel(keys[self.cursor])  # type: ignore[attr-defined]

@@ -1,0 +1,311 @@
+"""A panel that draws its own frame and lines, and repaints only the cells that changed.
+
+Textual sends a dirty region whole, even if it looks the same, and lays the screen out again when a scroll view grows.
+A panel therefore keeps what it painted last, compares, and refreshes only the changed part of each changed line. It
+scrolls by itself, so that its cost follows the lines that are visible, never the lines that exist.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from emmy_tui.actions import ACTIONS
+from emmy_tui.text import Line, Tone, both_ends, fit_line, line_width, width_of
+from emmy_tui.view import View
+
+CURSOR = "cursor"
+FRAME = "frame"
+FRAME_FOCUSED = "frame-focused"
+
+_Painted = tuple[tuple[str, str], ...]
+
+
+class Panel(Widget):
+    """A framed box of toned lines. A subclass says the title, the note at its right, and the lines of its inside."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"tone--{tone}" for tone in (*Tone, CURSOR, FRAME, FRAME_FOCUSED)}
+    framed = True
+
+    def __init__(self, view: View, *, id: str) -> None:
+        super().__init__(id=id)
+        self.view = view
+        self._painted: list[_Painted] = []
+        self._painted_size = Size(0, 0)
+        self._styles_by_tone: dict[str, Style] = {}
+
+    def title(self) -> Line:
+        return []
+
+    def note(self) -> Line:
+        return []
+
+    def lines(self, width: int, height: int) -> list[Line]:
+        """The visible lines of the inside, at most `height` of them; each is fitted to `width` afterwards."""
+        raise NotImplementedError
+
+    def marked_line(self) -> int | None:
+        """The visible line that the cursor is on."""
+        return None
+
+    def thumb(self, height: int) -> tuple[int, int] | None:
+        """First line and length of the scroll bar's thumb, or None where everything is visible."""
+        return None
+
+    @property
+    def inner_size(self) -> Size:
+        return Size(max(0, self.size.width - 2), max(0, self.size.height - 2)) if self.framed else self.size
+
+    def repaint(self) -> None:
+        """Compute what should be seen and refresh the cells that differ from what is."""
+        if not self.display or not self.is_mounted or self.size.width == 0:
+            return
+        wanted = self._compose_lines()
+        if self._painted_size != self.size or len(wanted) != len(self._painted):
+            self._painted, self._painted_size = wanted, self.size
+            self.refresh()
+            return
+        regions = [
+            Region(start, y, end - start, 1)
+            for y, (old, new) in enumerate(zip(self._painted, wanted, strict=True))
+            if old != new
+            for start, end in (_difference(old, new, self.size.width),)
+        ]
+        self._painted = wanted
+        if regions:
+            self.refresh(*regions)
+
+    def render_line(self, y: int) -> Strip:
+        if self._painted_size != self.size:
+            self._painted, self._painted_size = self._compose_lines(), self.size
+        if y >= len(self._painted):
+            return Strip.blank(self.size.width)
+        return Strip([Segment(text, self._style(tone)) for text, tone in self._painted[y]], self.size.width)
+
+    def _style(self, tone: str) -> Style:
+        style = self._styles_by_tone.get(tone)
+        if style is None:
+            style = self._styles_by_tone[tone] = self.get_component_rich_style(f"tone--{tone}")
+        return style
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._styles_by_tone.clear()
+
+    def _compose_lines(self) -> list[_Painted]:
+        width, height = self.inner_size
+        inside = [fit_line(line, width, self.view.glyphs) for line in self.lines(width, height)[:height]]
+        inside += [[(" " * width, Tone.PLAIN)]] * (height - len(inside))
+        marked = self.marked_line()
+        bodies = [
+            tuple((text, CURSOR if y == marked else str(tone)) for text, tone in line) for y, line in enumerate(inside)
+        ]
+        if not self.framed:
+            return bodies
+        return self._frame(bodies, width, height)
+
+    def _frame(self, bodies: list[_Painted], width: int, height: int) -> list[_Painted]:
+        glyphs = self.view.glyphs
+        tone = FRAME_FOCUSED if self.has_focus else FRAME
+        nw, ne, sw, se = tuple(glyphs.corners)
+        if self.size.width < 2 or self.size.height < 2:
+            return [((glyphs.horizontal * self.size.width, tone),)] * self.size.height
+        title, note = self.title(), self.note()
+        start: Line = [(" ", Tone.PLAIN), *title, (" ", Tone.PLAIN)] if title else []
+        end: Line = [(" ", Tone.PLAIN), *note, (" ", Tone.PLAIN)] if note else []
+        rule = width - line_width(start) - line_width(end)
+        if rule < 1:
+            rule, end = width - line_width(start), []
+        if rule < 0:
+            start, rule = fit_line(start, width, glyphs), 0
+        top = ((nw, tone), *start, (glyphs.horizontal * rule, tone), *end, (ne, tone))
+        thumb = self.thumb(height)
+        framed: list[_Painted] = [top]
+        for y, body in enumerate(bodies):
+            held = thumb is not None and thumb[0] <= y < thumb[0] + thumb[1]
+            framed.append(((glyphs.vertical, tone), *body, (glyphs.thumb if held else glyphs.vertical, tone)))
+        framed.append(((sw + glyphs.horizontal * width + se, tone),))
+        return framed
+
+    def on_focus(self) -> None:
+        self.repaint()
+
+    def on_blur(self) -> None:
+        self.repaint()
+
+    def on_resize(self) -> None:
+        self.repaint()
+
+
+def _difference(old: _Painted, new: _Painted, width: int) -> tuple[int, int]:
+    """First and one past the last cell in which two painted lines differ, to the grain of their spans."""
+    start = 0
+    while start < min(len(old), len(new)) and old[start] == new[start]:
+        start += 1
+    end = 0
+    while end < min(len(old), len(new)) - start and old[-1 - end] == new[-1 - end]:
+        end += 1
+    before = sum(width_of(text) for text, _ in new[:start])
+    after = sum(width_of(text) for text, _ in new[len(new) - end :]) if end else 0
+    return before, max(before + 1, width - after)
+
+
+LIST_BINDINGS: list[BindingType] = [
+    Binding(",".join(action.keys), action.name, action.label, show=False) for action in ACTIONS if action.in_list
+]
+
+
+class ListPanel(Panel, can_focus=True):
+    """A panel of many lines with a cursor. A subclass says how many there are and renders a range of them."""
+
+    BINDINGS: ClassVar[list[BindingType]] = LIST_BINDINGS
+    cursor_visible = True
+
+    class Moved(Message):
+        """A person moved the cursor of `panel`."""
+
+        def __init__(self, panel: ListPanel) -> None:
+            super().__init__()
+            self.panel = panel
+
+    def __init__(self, view: View, *, id: str) -> None:
+        super().__init__(view, id=id)
+        self.cursor = 0
+        self.top = 0
+
+    def count(self) -> int:
+        raise NotImplementedError
+
+    def rows(self, start: int, count: int, width: int) -> list[Line]:
+        raise NotImplementedError
+
+    def header(self, width: int) -> Line | None:
+        return None
+
+    def footing(self, width: int, height: int) -> list[Line]:
+        """Lines kept at the bottom of the panel, where it is high enough."""
+        return []
+
+    def empty(self) -> str:
+        """What the panel says while it has no line."""
+        return ""
+
+    def lines(self, width: int, height: int) -> list[Line]:
+        header, footing = self.header(width), self.footing(width, height)
+        room = self._room(height)
+        self._clamp(room)
+        count = self.count()
+        body = self.rows(self.top, room, width) if count else [[(self.empty(), Tone.DIM)]]
+        body = body[:room] + [[]] * (room - len(body))
+        return [*([header] if header is not None else []), *body, *footing]
+
+    def _room(self, height: int) -> int:
+        width = self.inner_size.width
+        return max(0, height - (self.header(width) is not None) - len(self.footing(width, height)))
+
+    def _clamp(self, room: int) -> None:
+        """Keep the cursor among the lines and the view among both."""
+        last = max(0, self.count() - 1)
+        self.cursor = min(max(0, self.cursor), last)
+        self.top = min(max(0, self.top), max(0, last + 1 - room))
+
+    def marked_line(self) -> int | None:
+        if not self.cursor_visible or not self.has_focus or not self.count():
+            return None
+        width, height = self.inner_size
+        line = self.cursor - self.top
+        if not 0 <= line < self._room(height):
+            return None
+        return line + (self.header(width) is not None)
+
+    def thumb(self, height: int) -> tuple[int, int] | None:
+        room, count = self._room(height), self.count()
+        if room < 1 or count <= room:
+            return None
+        length = max(1, room * room // count)
+        first = round(self.top / (count - room) * (room - length))
+        return first + (self.header(self.inner_size.width) is not None), length
+
+    def reveal(self) -> None:
+        """Scroll so that the cursor's line is visible."""
+        room = self._room(self.inner_size.height)
+        if self.cursor < self.top:
+            self.top = self.cursor
+        elif self.cursor >= self.top + room:
+            self.top = self.cursor - room + 1
+
+    def move_to(self, line: int) -> None:
+        """Put the cursor on a line, as a person does."""
+        self.cursor = min(max(0, line), max(0, self.count() - 1))
+        self.reveal()
+        self.moved()
+        self.repaint()
+        self.post_message(self.Moved(self))
+
+    def moved(self) -> None:
+        """The cursor was moved by a person."""
+
+    def _page(self) -> int:
+        return max(1, self._room(self.inner_size.height) - 1)
+
+    def action_down(self) -> None:
+        self.move_to(self.cursor + 1)
+
+    def action_up(self) -> None:
+        self.move_to(self.cursor - 1)
+
+    def action_page_down(self) -> None:
+        self.move_to(self.cursor + self._page())
+
+    def action_page_up(self) -> None:
+        self.move_to(self.cursor - self._page())
+
+    def action_first(self) -> None:
+        self.move_to(0)
+
+    def action_last(self) -> None:
+        self.move_to(self.count() - 1)
+
+    def action_select(self) -> None: ...
+
+    def action_unfold(self) -> None: ...
+
+    def action_fold(self) -> None: ...
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        event.stop()
+        self.scrolled(3)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        event.stop()
+        self.scrolled(-3)
+
+    def scrolled(self, by: int) -> None:
+        """Scroll without moving the cursor."""
+        self.top += by
+        self.repaint()
+
+    def on_click(self, event: events.Click) -> None:
+        width, height = self.inner_size
+        line = event.y - (1 if self.framed else 0) - (self.header(width) is not None)
+        if 0 <= line < self._room(height) and self.top + line < self.count():
+            self.move_to(self.top + line)
+            if event.chain == 2:
+                self.action_select()
+
+
+def titled(title: str, *more: str) -> Line:
+    """A panel's title: its name, and what it shows."""
+    return [(title, Tone.HEAD), *((f" {text}", Tone.PLAIN) for text in more if text)]
+
+
+def ends(start: Line, end: Line, width: int, view: View) -> Line:
+    return both_ends(start, end, width, view.glyphs)

@@ -1,0 +1,106 @@
+"""The tree node under the cursor, in full: its knobs, its numbers, its failure, and how its siblings compare."""
+
+from __future__ import annotations
+
+from emmy_tui import format as fmt
+from emmy_tui.text import Glyphs, Line, Tone, clean, left, right, wrap
+from emmy_tui.view import View
+from emmy_tui.widgets.panel import Panel, titled
+from emmy_tui.widgets.search_tree import best_path, node_mark, node_title
+from engine.events import Measured
+from engine.snapshot import NodeRow, Snapshot
+
+LABEL = 12
+
+
+def node_path(snapshot: Snapshot, name: str) -> list[NodeRow]:
+    """Rows from the root down to a node."""
+    rows: list[NodeRow] = []
+    row = snapshot.nodes.get(name)
+    while row is not None:
+        rows.append(row)
+        row = snapshot.nodes.get(row.parent)
+    return rows[::-1]
+
+
+def last_measured(snapshot: Snapshot, node: str) -> Measured | None:
+    """The newest measurement of a node that the log still holds."""
+    found = (event for event in reversed(snapshot.log) if isinstance(event, Measured) and event.node == node)
+    return next(found, None)
+
+
+def _pair(label: str, value: str, tone: Tone = Tone.PLAIN) -> Line:
+    return [(left(label, LABEL), Tone.DIM), (value, tone)]
+
+
+def selected_lines(view: View, width: int, height: int) -> list[Line]:
+    """What there is to say of the view's node, most important first."""
+    snapshot, glyphs = view.snapshot, view.glyphs
+    path = node_path(snapshot, view.node)
+    if not path:
+        return [[("No node selected", Tone.DIM)]]
+    node = path[-1]
+    best = node.node in best_path(snapshot, path[0].node)
+    running = node.node in snapshot.running
+    mark, tone = node_mark(node, best, running, glyphs)
+    knobs = clean(" ".join(row.label for row in path[1:]) or node_title(node, snapshot), glyphs)
+    lines: list[Line] = [[(row, Tone.HEAD)] for row in wrap(knobs, width)]
+    if mark:
+        lines.append([(mark, tone)])
+    lines += _numbers(view, node, path[0])
+    if node.failure:
+        lines.append(_pair("failure", clean(node.failure, glyphs), Tone.BAD))
+        lines += [[(row, Tone.PLAIN)] for row in wrap(clean(node.cause, glyphs), width)]
+    parent = path[-2] if len(path) > 1 else None
+    if parent is not None:
+        lines += [[], *_siblings(view, node, parent, width)]
+    return lines[:height]
+
+
+def _numbers(view: View, node: NodeRow, root: NodeRow) -> list[Line]:
+    lines: list[Line] = []
+    event = last_measured(view.snapshot, node.node)
+    if event is not None and event.us is not None:
+        spread = f"  {fmt.us(event.low_us)} to {fmt.us(event.high_us)}" if event.low_us and event.high_us else ""
+        cached = "  cached" if event.cached else ""
+        lines.append(_pair(event.regime, f"{fmt.us(event.us)} us{spread}{cached}"))
+    lines.append(_pair("best below", f"{fmt.us(node.best_us)} us" if node.best_us is not None else "-"))
+    lines.append(_pair("visits", f"{node.visits} of {root.visits} ({fmt.share(node.visits, root.visits)})"))
+    lines.append(_pair("prior", f"{node.prior:.2f} of its best sibling"))
+    kernel = view.snapshot.kernels.get(node.kernel)
+    if kernel is not None and kernel.deploy_us is not None and node.parent == "":
+        lines.append(_pair("deploy", f"{fmt.us(kernel.deploy_us)} us"))
+    return lines
+
+
+def _siblings(view: View, node: NodeRow, parent: NodeRow, width: int) -> list[Line]:
+    """Siblings by best time, as bars: shorter is faster."""
+    glyphs = view.glyphs
+    rows = [view.snapshot.nodes[child] for child in parent.children]
+    rows.sort(key=lambda row: (row.best_us is None, row.best_us or 0.0))
+    slowest = max((row.best_us for row in rows if row.best_us is not None), default=None)
+    room = max(4, width - 20 - 9 - 7)
+    lines: list[Line] = [[("Siblings: best us, prior", Tone.DIM)]]
+    for row in rows:
+        lines.append(_sibling(row, row is node, slowest, room, glyphs))
+    return lines
+
+
+def _sibling(row: NodeRow, own: bool, slowest: float | None, room: int, glyphs: Glyphs) -> Line:
+    filled = round(room * row.best_us / slowest) if row.best_us is not None and slowest else 0
+    tone = Tone.ACCENT if own else Tone.DIM
+    return [
+        (f"{glyphs.cursor if own else ' '} " + left(clean(row.label, glyphs), 18, glyphs), Tone.PLAIN),
+        (left(glyphs.bar * min(room, filled), room), tone),
+        (right(fmt.us(row.best_us), 9) + right(f"{row.prior:.2f}", 6), Tone.PLAIN),
+    ]
+
+
+class Selected(Panel):
+    """Follows the tree's cursor."""
+
+    def title(self) -> Line:
+        return titled("Selected")
+
+    def lines(self, width: int, height: int) -> list[Line]:
+        return selected_lines(self.view, width, height)

@@ -1,0 +1,114 @@
+"""The first two lines: what runs where, in which state, and what it has come to; then the tabs."""
+
+from __future__ import annotations
+
+from emmy_tui import format as fmt
+from emmy_tui.source import Mode
+from emmy_tui.text import Glyphs, Line, Tone, clean, crop, line_width
+from emmy_tui.view import View
+from emmy_tui.widgets.panel import Panel, ends
+from emmy_tui.widgets.totals import total_line
+from engine import __version__
+from engine.events import KernelState, RunState
+
+_STATE_TONES = {
+    RunState.RUNNING: Tone.GOOD,
+    RunState.FINISHED: Tone.GOOD,
+    RunState.FAILED: Tone.BAD,
+    RunState.PAUSED: Tone.BUSY,
+    RunState.STOPPING: Tone.BUSY,
+    RunState.STOPPED: Tone.BUSY,
+}
+
+
+def mode_span(view: View) -> Line:
+    glyphs = view.glyphs
+    if view.mode is None:
+        return []
+    live = view.mode is not Mode.BROWSE
+    return [(f"{glyphs.live if live else glyphs.still} {view.mode}", Tone.ACCENT)]
+
+
+def state_spans(view: View) -> Line:
+    """The run's state in words, with what a person asked of the view and the engine."""
+    if view.mode is None:
+        return []
+    state = view.state
+    word = state.upper() if state in (RunState.PAUSED, RunState.FAILED) else str(state)
+    if view.stop_asked_at is not None and view.busy:
+        word = f"stopping {max(0, int(view.now - view.stop_asked_at))}s, ^c exits now"
+    spans: Line = [(word, _STATE_TONES.get(RunState(state), Tone.PLAIN))]
+    if view.frozen:
+        spans.append((f"  FROZEN +{fmt.count(view.held)}", Tone.BUSY))
+    if view.read_only:
+        spans.append(("  RO", Tone.DIM))
+    return spans
+
+
+def device_text(view: View) -> str:
+    run = view.snapshot.run
+    if run is None:
+        return ""
+    gpu, device = clean(run.gpu, view.glyphs), clean(run.device, view.glyphs)
+    return gpu if not device or device == gpu or not gpu else f"{gpu} {device}"
+
+
+def status_line(view: View, width: int) -> Line:
+    """One line of at most `width` cells; what matters least is left out first, and the target is cropped."""
+    snapshot, glyphs = view.snapshot, view.glyphs
+    gap: Line = [("  ", Tone.PLAIN)]
+    name: Line = [(f"emmy-tui {__version__}" if width >= 100 else "emmy-tui", Tone.HEAD)]
+    elapsed = view.elapsed_s
+    done = sum(row.state in (KernelState.DONE, KernelState.FAILED) for row in snapshot.kernels.values())
+    ends_with: list[Line] = []
+    if snapshot.kernels:
+        ends_with.append([(f"{done}/{len(snapshot.kernels)} kernels", Tone.PLAIN)])
+        ends_with.append([(f"{glyphs.total} {fmt.us(snapshot.sum_best_us())} us", Tone.PLAIN)])
+    if elapsed is not None:
+        ends_with.append([(fmt.duration(elapsed), Tone.PLAIN)])
+    start: Line = [*name, ("  ", Tone.PLAIN), *mode_span(view), ("  ", Tone.PLAIN), *state_spans(view)]
+    tail: Line = []
+    for part in ends_with:
+        if line_width(start) + line_width(tail) + line_width(part) + 4 <= width:
+            tail += [*gap, *part]
+    for text, tone in ((device_text(view), Tone.PLAIN), (clean(_target(view), glyphs), Tone.DIM)):
+        room = width - line_width(start) - line_width(tail) - 4
+        if text and room >= 8:
+            start += [*gap, (crop(text, room, glyphs), tone)]
+    return ends(start, tail, width, view)
+
+
+def _target(view: View) -> str:
+    run = view.snapshot.run
+    return (run.target if run else "") or view.title
+
+
+class StatusLine(Panel):
+    """The header."""
+
+    framed = False
+
+    def lines(self, width: int, height: int) -> list[Line]:
+        return [status_line(self.view, width)]
+
+
+class TabBar(Panel):
+    """The tabs, and at their right the totals, so that they are seen at any width."""
+
+    framed = False
+    tabs = ("Live",)
+
+    def lines(self, width: int, height: int) -> list[Line]:
+        start: Line = [(f" [{number} {name}]", Tone.HEAD) for number, name in enumerate(self.tabs, 1)]
+        if self.view.mode is None:
+            return [start]
+        room = width - line_width(start) - 3
+        right_side = _database(self.view.database, room, self.view.glyphs)
+        totals = total_line(self.view, max(0, room)) if self.view.snapshot.kernels else right_side
+        return [ends(start, totals, width, self.view)]
+
+
+def _database(path: str, room: int, glyphs: Glyphs) -> Line:
+    """The end of a path tells more than its beginning."""
+    text = clean(path, glyphs)
+    return [(text if len(text) <= room else glyphs.ellipsis + text[-max(1, room - 1) :], Tone.DIM)] if text else []

@@ -1,0 +1,74 @@
+"""What the run comes to: the sum of the best times, the assembled program, counts, and where the time went."""
+
+from __future__ import annotations
+
+from emmy_tui import format as fmt
+from emmy_tui.text import Line, Tone, line_width
+from emmy_tui.view import View
+from engine.snapshot import GroupingRow, Snapshot
+
+
+def assembled_grouping(snapshot: Snapshot) -> GroupingRow | None:
+    """The fastest grouping that was assembled and timed."""
+    timed = [row for row in snapshot.groupings.values() if row.assembled_us is not None]
+    return min(timed, key=lambda row: row.assembled_us or 0.0, default=None)
+
+
+def _sum_parts(view: View) -> list[Line]:
+    snapshot, glyphs = view.snapshot, view.glyphs
+    parts: list[Line] = [[(f"{glyphs.total} best {fmt.us(snapshot.sum_best_us())} us", Tone.PLAIN)]]
+    assembled = assembled_grouping(snapshot)
+    if assembled is not None:
+        gap = fmt.change(assembled.sum_us, assembled.assembled_us)
+        parts.append([(f"assembled {fmt.us(assembled.assembled_us)} us ({gap}%)", Tone.PLAIN)])
+    return parts
+
+
+def _count_parts(view: View) -> list[Line]:
+    snapshot = view.snapshot
+    parts: list[Line] = [
+        [(f"measured {fmt.count(snapshot.measured)}", Tone.PLAIN)],
+        [(f"cached {fmt.count(snapshot.cached)}", Tone.PLAIN)],
+        [(f"failed {fmt.count(snapshot.failed)}", Tone.BAD if snapshot.failed else Tone.PLAIN)],
+    ]
+    return parts
+
+
+def _share_parts(view: View) -> list[Line]:
+    snapshot = view.snapshot
+    shares = snapshot.finished or snapshot.health
+    if shares is None:
+        return []
+    parts: list[Line] = [
+        [(f"gpu idle {fmt.ratio(shares.gpu_idle_share)}", Tone.PLAIN)],
+        [(f"search {fmt.ratio(shares.search_share)}", Tone.PLAIN)],
+    ]
+    health = snapshot.health
+    if health is not None and snapshot.finished is None:
+        parts.append([(f"compiling {health.compiling}", Tone.PLAIN)])
+        if health.respawns:
+            parts.append([(f"respawns {health.respawns}", Tone.BAD)])
+    return parts
+
+
+def _join(parts: list[Line], width: int) -> Line:
+    """As many parts as fit whole, with two blanks between them."""
+    joined: Line = []
+    for part in parts:
+        gap: Line = [("  ", Tone.PLAIN)] if joined else []
+        if line_width(joined) + line_width(gap) + line_width(part) > width:
+            break
+        joined += gap + part
+    return joined
+
+
+def total_lines(view: View, width: int) -> list[Line]:
+    """The totals in three lines."""
+    indent: Line = [("  ", Tone.PLAIN)]
+    groups = (_sum_parts(view), _count_parts(view), _share_parts(view))
+    return [indent + _join(parts, width - 2) for parts in groups]
+
+
+def total_line(view: View, width: int) -> Line:
+    """The totals in one line beside a header that has the sum already."""
+    return _join([*_sum_parts(view)[1:], *_count_parts(view), *_share_parts(view)], width)

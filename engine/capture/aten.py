@@ -1,0 +1,340 @@
+"""Every ATen op that a captured graph may hold, by name, as our ops.
+
+A handler gets the lowering, the dtype that torch gives its (first) result, and the call's arguments.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from engine.capture import norms
+from engine.capture.errors import UnsupportedOpError, UnsupportedTensorError
+from engine.capture.lowering import Lowering, Operand, Value
+from engine.ir.graph import TensorSpec
+from engine.ir.views import expanded, narrowed, selected, with_axis, without_axes
+
+Result = Value | tuple[Value | None, ...]
+Handler = Callable[..., Result]
+
+
+def _same(kind: str) -> Handler:
+    def handler(low: Lowering, dtype: str, *operands: Operand) -> Value:
+        return low.pointwise(kind, *operands, dtype=dtype)
+
+    return handler
+
+
+def _scaled(kind: str, swap: bool = False) -> Handler:
+    """add and sub with their `alpha`; rsub swaps the operands."""
+
+    def handler(low: Lowering, dtype: str, x: Operand, y: Operand, alpha: float = 1) -> Value:
+        if alpha != 1:
+            y = low.pointwise("mul", y, alpha, dtype=dtype) if isinstance(y, Value) else y * alpha
+        return low.pointwise(kind, *((y, x) if swap else (x, y)), dtype=dtype)
+
+    return handler
+
+
+def _div(low: Lowering, dtype: str, x: Operand, y: Operand, rounding_mode: str | None = None) -> Value:
+    if rounding_mode is None:
+        return low.pointwise("div", x, y, dtype=dtype)
+    if rounding_mode == "floor" and "float" in dtype:
+        return low.pointwise("floor", low.pointwise("div", x, y, dtype=norms.inside(dtype)), dtype=dtype)
+    raise UnsupportedOpError(f"aten.div with rounding_mode={rounding_mode!r} is not supported.")
+
+
+def _pow(low: Lowering, dtype: str, x: Operand, y: Operand) -> Value:
+    known = {0.5: "sqrt", -0.5: "rsqrt", -1: "reciprocal"}
+    if isinstance(x, Value) and not isinstance(y, Value):
+        if y == 1:
+            return low.pointwise("copy", x, dtype=dtype)
+        if y == 2:
+            return low.pointwise("mul", x, x, dtype=dtype)
+        if y == 3:
+            return low.pointwise("mul", low.pointwise("mul", x, x, dtype=norms.inside(dtype)), x, dtype=dtype)
+        if y in known and "float" in dtype:
+            return low.pointwise(known[y], x, dtype=dtype)
+    return low.pointwise("pow", x, y, dtype=dtype)
+
+
+def _gelu(low: Lowering, dtype: str, x: Value, approximate: str = "none") -> Value:
+    return low.pointwise("gelu_tanh" if approximate == "tanh" else "gelu", x, dtype=dtype)
+
+
+def _leaky_relu(low: Lowering, dtype: str, x: Value, slope: float = 0.01) -> Value:
+    positive = low.pointwise("gt", x, 0, dtype="bool")
+    return low.pointwise("where", positive, x, low.pointwise("mul", x, slope, dtype=dtype), dtype=dtype)
+
+
+def _clamp(low: Lowering, dtype: str, x: Value, low_end: Operand | None = None, high: Operand | None = None) -> Value:
+    if low_end is not None:
+        x = low.pointwise("maximum", x, low_end, dtype=dtype)
+    return low.pointwise("minimum", x, high, dtype=dtype) if high is not None else x
+
+
+def _hardtanh(low: Lowering, dtype: str, x: Value, low_end: float = -1.0, high: float = 1.0) -> Value:
+    return _clamp(low, dtype, x, low_end, high)
+
+
+def _cast(low: Lowering, dtype: str, x: Value, **_: object) -> Value:
+    if low.dtype(x) == dtype:
+        return x
+    if low.is_constant(x):
+        number = low.builder.op(x.index).attribute("value")
+        return low.constant(number, dtype, x.shape)
+    return low.pointwise("cast", x, dtype=dtype)
+
+
+def _identity(low: Lowering, dtype: str, x: Value, **_: object) -> Value:
+    return x
+
+
+def _truth(kind: str) -> Handler:
+    """Bitwise ops on bool are logical ops; on integers there is no kernel."""
+
+    def handler(low: Lowering, dtype: str, *operands: Operand) -> Value:
+        if dtype != "bool":
+            raise UnsupportedOpError(f"A bitwise op on {dtype} is not supported; only on bool.")
+        return low.pointwise(kind, *operands, dtype=dtype)
+
+    return handler
+
+
+def _axes(x: Value, dims: Any) -> tuple[int, ...]:
+    if dims is None or dims == []:
+        return tuple(range(len(x.shape)))
+    listed = dims if isinstance(dims, list | tuple) else [dims]
+    return tuple(sorted(d % max(len(x.shape), 1) for d in listed)) if x.shape else ()
+
+
+def _reduction(kind: str) -> Handler:
+    def handler(low: Lowering, dtype: str, x: Value, dim: Any = None, keepdim: bool = False, **_: object) -> Value:
+        return low.reduce(kind, x, _axes(x, dim), keepdim, dtype)
+
+    return handler
+
+
+def _whole(kind: str, name: str) -> Handler:
+    """aten.max and aten.min without an axis; with one they also give positions, which no kernel does."""
+
+    def handler(low: Lowering, dtype: str, x: Value, *rest: object) -> Value:
+        if rest:
+            raise UnsupportedOpError(f"{name} with an axis gives positions, which is not supported: use {kind}.")
+        return low.reduce(kind, x, _axes(x, None), False, dtype)
+
+    return handler
+
+
+def _softmax(log: bool) -> Handler:
+    def handler(low: Lowering, dtype: str, x: Value, dim: int, *_: object) -> Value:
+        if not x.shape:
+            return low.constant(0.0 if log else 1.0, dtype)
+        return norms.softmax(low, x, dim % len(x.shape), dtype, log)
+
+    return handler
+
+
+def _layer_norm(
+    low: Lowering, dtype: str, x: Value, shape: list[int], weight: Value | None, bias: Value | None, eps: float
+) -> Result:
+    return norms.layer_norm(low, x, len(shape), weight, bias, eps, dtype)
+
+
+_EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
+
+
+def _rms_norm(
+    low: Lowering, dtype: str, x: Value, shape: list[int], weight: Value | None = None, eps: float | None = None
+) -> Value:
+    """Without `eps` torch takes the machine epsilon of the dtype it computes in."""
+    step = _EPSILON[norms.inside(low.dtype(x))] if eps is None else eps
+    return norms.rms_norm(low, x, len(shape), weight, step, dtype)[0]
+
+
+def _fused_rms_norm(
+    low: Lowering, dtype: str, x: Value, shape: list[int], weight: Value | None = None, eps: float | None = None
+) -> Result:
+    step = _EPSILON[norms.inside(low.dtype(x))] if eps is None else eps
+    return norms.rms_norm(low, x, len(shape), weight, step, dtype)
+
+
+def _var(low: Lowering, dtype: str, x: Value, dim: Any = None, **options: Any) -> Value:
+    return _var_mean(low, dtype, x, dim, **options)[0]
+
+
+def _var_mean(
+    low: Lowering, dtype: str, x: Value, dim: Any = None, *, correction: float | None = None, keepdim: bool = False
+) -> tuple[Value, Value]:
+    return norms.variance(low, x, _axes(x, dim), 1.0 if correction is None else correction, keepdim, dtype)
+
+
+def _vector_norm(
+    low: Lowering, dtype: str, x: Value, order: float = 2, dim: Any = None, keepdim: bool = False
+) -> Value:
+    """The square root of a sum of squares; other orders have no kernel."""
+    if order != 2:
+        raise UnsupportedOpError(f"aten.linalg_vector_norm of order {order} is not supported; order 2 is.")
+    wide = norms.inside(dtype)
+    total = low.reduce("sum", low.pointwise("mul", x, x, dtype=wide), _axes(x, dim), keepdim, wide)
+    return low.pointwise("sqrt", total, dtype=dtype)
+
+
+def _mm(low: Lowering, dtype: str, a: Value, b: Value, *_: object) -> Value:
+    return low.matmul(a, b, dtype)
+
+
+def _addmm(low: Lowering, dtype: str, bias: Value, a: Value, b: Value, *, beta: float = 1, alpha: float = 1) -> Value:
+    product = low.matmul(a, b, dtype)
+    if alpha != 1:
+        product = low.after_matmul("mul", product, alpha, dtype)
+    if beta == 0:
+        return product
+    if beta != 1:
+        bias = low.pointwise("mul", bias, beta, dtype=dtype)
+    return low.after_matmul("add", product, bias, dtype)
+
+
+def _mv(low: Lowering, dtype: str, a: Value, v: Value) -> Value:
+    """A matrix and a vector, or two vectors: a product and a sum along the last axis."""
+    product = low.pointwise("mul", a, v, dtype=norms.inside(dtype))
+    return low.reduce("sum", product, (len(a.shape) - 1,), False, dtype)
+
+
+def _view(change: Callable[..., TensorSpec]) -> Handler:
+    """A view that an arithmetic of strides expresses; a constant only changes its shape."""
+
+    def handler(low: Lowering, dtype: str, x: Value, *arguments: Any, **_: object) -> Value:
+        if low.is_constant(x):
+            return Value(x.index, change(TensorSpec.contiguous(x.shape, dtype), *arguments).shape)
+        return low.view(x, change(low.spec(x), *arguments))
+
+    return handler
+
+
+def _expand(spec: TensorSpec, shape: list[int]) -> TensorSpec:
+    return expanded(spec, tuple(shape))
+
+
+def _unsqueeze(spec: TensorSpec, axis: int) -> TensorSpec:
+    return with_axis(spec, axis % (len(spec.shape) + 1))
+
+
+def _squeeze(spec: TensorSpec, axes: Any = None) -> TensorSpec:
+    rank = len(spec.shape)
+    listed = range(rank) if axes is None else axes if isinstance(axes, list | tuple) else [axes]
+    return without_axes(spec, tuple(a % rank for a in listed) if rank else ())
+
+
+def _slice(
+    spec: TensorSpec, axis: int = 0, start: int | None = None, stop: int | None = None, step: int = 1
+) -> TensorSpec:
+    axis %= len(spec.shape)
+    return narrowed(spec, axis, start or 0, spec.shape[axis] if stop is None else stop, step)
+
+
+def _select(spec: TensorSpec, axis: int, position: int) -> TensorSpec:
+    return selected(spec, axis % len(spec.shape), position)
+
+
+def _permute(low: Lowering, dtype: str, x: Value, order: list[int]) -> Value:
+    return low.permute(x, tuple(i % len(x.shape) for i in order))
+
+
+def _transpose(low: Lowering, dtype: str, x: Value, first: int = 0, second: int = 1) -> Value:
+    order = list(range(len(x.shape)))
+    if order:
+        first, second = first % len(order), second % len(order)
+        order[first], order[second] = second, first
+    return low.permute(x, tuple(order))
+
+
+def _reshape(low: Lowering, dtype: str, x: Value, shape: list[int]) -> Value:
+    known = math.prod(e for e in shape if e != -1)
+    return low.reshape(x, tuple(math.prod(x.shape) // known if e == -1 else e for e in shape))
+
+
+def _split(low: Lowering, dtype: str, x: Value, sizes: Any, axis: int = 0) -> Result:
+    """Into pieces of listed sizes, or of one size with a smaller last piece."""
+    axis %= len(x.shape)
+    extent = x.shape[axis]
+    if isinstance(sizes, int):
+        sizes = [min(sizes, extent - at) for at in range(0, extent, sizes)]
+    starts = [sum(sizes[:i]) for i in range(len(sizes))]
+    cut = _view(narrowed)
+    pieces = [cut(low, dtype, x, axis, at, at + size, 1) for at, size in zip(starts, sizes, strict=True)]
+    return tuple(piece for piece in pieces if isinstance(piece, Value))
+
+
+def _unbind(low: Lowering, dtype: str, x: Value, axis: int = 0) -> Result:
+    axis %= len(x.shape)
+    pieces = [_view(selected)(low, dtype, x, axis, i) for i in range(x.shape[axis])]
+    return tuple(piece for piece in pieces if isinstance(piece, Value))
+
+
+def _full(low: Lowering, dtype: str, shape: list[int], number: Any, **_: object) -> Value:
+    if isinstance(number, Value):
+        raise UnsupportedTensorError("aten.full with a tensor as its value is not supported: use expand.")
+    return low.constant(number, dtype, tuple(shape))
+
+
+def _full_like(low: Lowering, dtype: str, x: Value, number: Any, **_: object) -> Value:
+    return low.constant(number, dtype, x.shape)
+
+
+def _scalar_tensor(low: Lowering, dtype: str, number: Any, **_: object) -> Value:
+    return low.constant(number, dtype)
+
+
+_UNARY = ("neg", "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "reciprocal", "sigmoid", "tanh", "relu", "silu")
+_MORE_UNARY = ("erf", "sin", "cos", "abs", "sign", "floor", "ceil", "logical_not", "isnan")
+_BINARY = ("mul", "maximum", "minimum", "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or")
+
+HANDLERS: Mapping[str, Handler] = {
+    **{name: _same(name) for name in (*_UNARY, *_MORE_UNARY, *_BINARY, "where")},
+    **{name: _reduction(name) for name in ("sum", "mean", "amax", "amin")},
+    **dict.fromkeys(("clone", "alias", "detach", "lift_fresh_copy", "contiguous"), _identity),
+    **dict.fromkeys(("view", "_unsafe_view", "reshape", "flatten"), _reshape),
+    **dict.fromkeys(("mm", "bmm", "matmul"), _mm),
+    **dict.fromkeys(("addmm", "baddbmm"), _addmm),
+    **dict.fromkeys(("mv", "dot"), _mv),
+    **dict.fromkeys(("transpose", "t"), _transpose),
+    **dict.fromkeys(("split", "split_with_sizes"), _split),
+    "add": _scaled("add"),
+    "sub": _scaled("sub"),
+    "rsub": _scaled("sub", swap=True),
+    "div": _div,
+    "pow": _pow,
+    "square": lambda low, dtype, x: _pow(low, dtype, x, 2),
+    "gelu": _gelu,
+    "leaky_relu": _leaky_relu,
+    "clamp": _clamp,
+    "clamp_min": lambda low, dtype, x, end: _clamp(low, dtype, x, end),
+    "clamp_max": lambda low, dtype, x, end: _clamp(low, dtype, x, None, end),
+    "hardtanh": _hardtanh,
+    "_to_copy": _cast,
+    "bitwise_not": _truth("logical_not"),
+    "bitwise_and": _truth("logical_and"),
+    "bitwise_or": _truth("logical_or"),
+    "max": _whole("amax", "aten.max"),
+    "min": _whole("amin", "aten.min"),
+    "_softmax": _softmax(log=False),
+    "_log_softmax": _softmax(log=True),
+    "native_layer_norm": _layer_norm,
+    "rms_norm": _rms_norm,
+    "_fused_rms_norm": _fused_rms_norm,
+    "var": _var,
+    "var_mean": _var_mean,
+    "linalg_vector_norm": _vector_norm,
+    "permute": _permute,
+    "expand": _view(_expand),
+    "unsqueeze": _view(_unsqueeze),
+    "squeeze": _view(_squeeze),
+    "slice": _view(_slice),
+    "select": _view(_select),
+    "unbind": _unbind,
+    "full": _full,
+    "full_like": _full_like,
+    "scalar_tensor": _scalar_tensor,
+}

@@ -1,0 +1,78 @@
+"""Why a program can't be captured. The text of each error is one sentence that says what to do.
+
+CaptureError
+├── TargetSyntaxError        the text is no Python
+├── NotACallError            the last statement isn't a call
+├── NoTensorInputError       nothing the call reads is a tensor
+├── UserCodeError            the user's own code raised
+├── DataDependentError       the program asks for values that exist only at run time
+├── UnsupportedOpError       an op that no kernel is generated for
+├── UnsupportedTensorError   a dtype, an empty tensor or an output that kernels don't cover
+├── CaptureTimeoutError      the code ran longer than allowed
+├── TorchMissingError        torch isn't installed
+└── CaptureCrashError        the capturing process died
+"""
+
+from __future__ import annotations
+
+
+class CaptureError(Exception):
+    """The program can't be captured."""
+
+
+class TargetSyntaxError(CaptureError):
+    """The text is no Python."""
+
+
+class NotACallError(CaptureError):
+    """The last statement isn't a call."""
+
+
+class NoTensorInputError(CaptureError):
+    """Nothing the call reads is a tensor."""
+
+
+class UserCodeError(CaptureError):
+    """The user's own code raised."""
+
+
+class DataDependentError(CaptureError):
+    """The program asks for values that exist only at run time."""
+
+
+class UnsupportedOpError(CaptureError):
+    """An op that no kernel is generated for."""
+
+
+class UnsupportedTensorError(CaptureError):
+    """A dtype, an empty tensor or an output that kernels don't cover."""
+
+
+class CaptureTimeoutError(CaptureError):
+    """The code ran longer than allowed."""
+
+
+class TorchMissingError(CaptureError):
+    """torch isn't installed."""
+
+
+class CaptureCrashError(CaptureError):
+    """The capturing process died."""
+
+
+ERROR_TYPES: dict[str, type[CaptureError]] = {
+    kind.__name__: kind
+    for kind in (
+        CaptureError,
+        TargetSyntaxError,
+        NotACallError,
+        NoTensorInputError,
+        UserCodeError,
+        DataDependentError,
+        UnsupportedOpError,
+        UnsupportedTensorError,
+        CaptureTimeoutError,
+        TorchMissingError,
+        CaptureCrashError,
+    )
+}

@@ -1,0 +1,73 @@
+"""The parent's side of a capture: user code runs in a child process of its own group.
+
+The child starts on our own entry point and not on the folder that the user stands in, so that a module of theirs
+that is called `engine` is never taken for ours, and a crash or a hang of their code ends the child alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from engine.capture.errors import ERROR_TYPES, CaptureCrashError, CaptureTimeoutError
+from engine.capture.target import parse_target
+from engine.ir.json_form import program_from_json
+from engine.ir.plan import Program
+from engine.ir.shapes import GraphError
+
+TIMEOUT_S = 120.0
+_HOUSE = str(Path(__file__).resolve().parents[2])
+_ENTRY = f"import sys; sys.path.insert(0, {_HOUSE!r}); from engine.capture.child import main; main()"
+
+
+def capture(target: str, *, device: str = "cuda", timeout_s: float = TIMEOUT_S) -> Program:
+    """Capture the call that `target` ends with. `device` is the program's device where the text names none.
+
+    Neither a GPU nor CUDA is needed, and no tensor is allocated. Raises CaptureError (see engine.capture.errors).
+    """
+    parse_target(target)
+    request = json.dumps({"target": target, "device": device})
+    child = subprocess.Popen(
+        [sys.executable, "-P", "-c", _ENTRY],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        errors="replace",
+        start_new_session=True,
+    )
+    try:
+        answer, complaint = child.communicate(request, timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        raise CaptureTimeoutError(f"The code ran longer than {timeout_s:g} s and was stopped.") from None
+    finally:
+        _end(child)
+    return _read(answer, complaint, child.returncode)
+
+
+def _end(child: subprocess.Popen[str]) -> None:
+    """Leave no process of the group behind, whatever the user's code has started."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
+
+
+def _read(answer: str, complaint: str, status: int) -> Program:
+    try:
+        data = json.loads(answer)
+        if "error" in data:
+            raise ERROR_TYPES[data["error"]](data["text"])
+        return program_from_json(data["program"])
+    except (ValueError, KeyError, TypeError) as error:
+        if isinstance(error, GraphError):
+            raise CaptureCrashError(f"The captured program is not one that kernels cover: {error}.") from None
+        lines = [line.strip() for line in complaint.splitlines() if line.strip()]
+        ended = f"killed by signal {-status}" if status < 0 else f"exit status {status}"
+        last = f": {lines[-1][:200]}" if lines else ""
+        raise CaptureCrashError(f"The process that runs the code died ({ended}){last}") from None

@@ -1,0 +1,76 @@
+"""What a person reads when a command can't go on: one sentence on stderr, never a traceback.
+
+Tracebacks, and what the engine's thread logs, go to a file in the user's log folder.
+"""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+import platformdirs
+import typer
+
+from engine.cli.output import printable
+
+BAD_INPUT = 2
+UNEXPECTED = 1
+LOG_BYTES = 1_000_000
+"""A log longer than this starts afresh at the next entry."""
+
+
+def complain(sentence: str) -> None:
+    """Print one line on stderr, in the form that every error of the command line has."""
+    typer.echo(f"emmy: {printable(' '.join(sentence.split()))}", err=True)
+
+
+def refuse(sentence: str) -> typer.Exit:
+    """Say what is wrong with the input; raise the result to leave with the exit code of bad input."""
+    complain(sentence)
+    return typer.Exit(BAD_INPUT)
+
+
+@contextmanager
+def refusing(*errors: type[Exception]) -> Iterator[None]:
+    """Inside, an exception of these types is bad input: its text is the sentence that the person reads."""
+    try:
+        yield
+    except errors as error:
+        raise refuse(str(error)) from error
+
+
+def log_path() -> Path:
+    """The file that tracebacks go to."""
+    return platformdirs.user_log_path("emmy", appauthor=False) / "emmy.log"
+
+
+def append_to_log(text: str) -> None:
+    """Add one entry, stamped with the time of day (UTC). Raises OSError if the file can't be written."""
+    path = log_path()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    afresh = path.exists() and path.stat().st_size > LOG_BYTES
+    with path.open("w" if afresh else "a", encoding="utf-8") as log:
+        log.write(f"--- {datetime.now(UTC).isoformat(timespec='seconds')}\n{text.rstrip()}\n")
+
+
+class LogFile(logging.Handler):
+    """Sends what the engine logs to the log file; a log that can't be written disturbs nobody."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        with suppress(OSError):
+            append_to_log(self.format(record))
+
+
+def report_unexpected(error: Exception) -> None:
+    """Append the traceback to the log, and say in one sentence what happened and where the traceback is."""
+    what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    try:
+        append_to_log("".join(traceback.format_exception(error)))
+    except OSError as refusal:
+        complain(f"unexpected {what}; its traceback could not be written to {log_path()} ({refusal.strerror})")
+    else:
+        complain(f"unexpected {what}; the traceback is in {log_path()}")

@@ -1,0 +1,61 @@
+"""`emmy eval failures`: what went wrong how often, and the knob values that only those candidates share."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from engine.cli.database import chosen_database
+from engine.cli.errors import refuse, refusing
+from engine.cli.options import Database, Demo, Json, KernelText
+from engine.cli.output import cell_text, json_text, share_text, terminal_width, text_lines
+from engine.store import FailureCluster, Store, StoreError
+
+LABEL = 10
+"""Columns of the name before each line of a cluster."""
+
+
+def failures(kernel: KernelText = "", database: Database = None, demo: Demo = False, json: Json = False) -> None:
+    """Show failed candidates by cause, the most frequent first, with the knob values that set them apart."""
+    path = chosen_database(database, demo)
+    with refusing(StoreError), Store.open(path, read_only=True) as store:
+        found = store.failures(kernel)
+        known = bool(found) or not kernel or bool(store.variants(kernel, 1))
+    if json:
+        typer.echo(json_text([_record(cluster) for cluster in found]))
+    elif known:
+        width = terminal_width(sys.stdout)
+        typer.echo("\n\n".join("\n".join(_lines(cluster, width)) for cluster in found) or "no candidate failed")
+    if not known:
+        raise refuse(f"no measured kernel of {path} matches {kernel!r}; leave --kernel away to see them all")
+
+
+def _record(cluster: FailureCluster) -> dict[str, object]:
+    return {
+        "count": cluster.count,
+        "kinds": list(cluster.kinds),
+        "kernels": list(cluster.kernels),
+        "cause": cluster.cause,
+        "knobs": {knob.name: knob.value for knob in cluster.shared},
+        "elsewhere": {knob.name: knob.elsewhere for knob in cluster.shared},
+        "lift": cluster.lift,
+        "note": cluster.note,
+        "example": cluster.example,
+    }
+
+
+def _lines(cluster: FailureCluster, width: int | None) -> list[str]:
+    """A cluster as named lines; `knobs` says of each value how many of the other candidates have it too."""
+    knobs = [f"{knob.name}={cell_text(knob.value)} ({share_text(knob.elsewhere)} of others)" for knob in cluster.shared]
+    parts = {
+        "count": f"{cluster.count} × {', '.join(cluster.kinds)}",
+        "kernels": ", ".join(cluster.kernels),
+        "cause": cluster.cause,
+        "knobs": ", ".join(knobs),
+        "lift": f"{cluster.lift:.1f} times likelier with these knobs" if knobs else "",
+        "note": cluster.note,
+        "example": cluster.example if cluster.example != cluster.cause else "",
+    }
+    named = [(name.ljust(LABEL), text) for name, text in parts.items() if text]
+    return [line for name, text in named for line in text_lines(text, width, name, " " * LABEL)]

@@ -1,0 +1,116 @@
+"""The forms that every command prints in: tables, times, JSON.
+
+A pipe has no width, so that nothing is cut for the program that reads it; on a terminal the last column of a table
+wraps under itself, and the columns before it keep their width.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import textwrap
+from collections.abc import Sequence
+from typing import Any, TextIO
+
+GAP = "  "
+NARROWEST = 24
+"""Columns that a wrapped last column keeps, however wide the ones before it are."""
+
+
+def terminal_width(stream: TextIO) -> int | None:
+    """Columns of the terminal behind a stream, or None if it is no terminal."""
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or 80 if stream.isatty() else None
+    except (OSError, ValueError):
+        return None
+
+
+def printable(text: str) -> str:
+    """The text with its control characters made visible: a database or a compiler's message can hold any."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def us_text(us: float | None) -> str:
+    """A time in us with four significant digits, "-" where there is none."""
+    if us is None:
+        return "-"
+    return f"{us:.2f}" if us < 100 else f"{us:.1f}" if us < 1000 else f"{us:.0f}"
+
+
+def duration_text(seconds: float) -> str:
+    """Wall time for people: "8.2 s", "3 min 12 s", "2 h 05 min"."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def share_text(share: float) -> str:
+    """A share of 0 to 1 in per cent."""
+    return f"{100 * share:.1f} %" if share < 0.1 else f"{100 * share:.0f} %"
+
+
+def cell_text(value: object) -> str:
+    """One value as a person reads it; "-" where there is none."""
+    if value is None or value == "":
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return us_text(value) if isinstance(value, float) else printable(str(value))
+
+
+def table_lines(columns: Sequence[str], rows: Sequence[Sequence[object]], width: int | None = None) -> list[str]:
+    """A table as lines: numbers to the right, text to the left, the last column wrapped into `width`."""
+    cells = [[cell_text(value) for value in row] for row in rows]
+    widths = [max(len(name), *(len(row[i]) for row in cells)) if cells else len(name) for i, name in enumerate(columns)]
+    right = [
+        any(_is_number(row[i]) for row in rows) and all(row[i] is None or _is_number(row[i]) for row in rows)
+        for i in range(len(columns))
+    ]
+    lines = []
+    for row in [list(columns), *cells]:
+        padded = [text.rjust(w) if r else text.ljust(w) for text, w, r in zip(row, widths, right, strict=True)]
+        before = GAP.join(padded[:-1]) + (GAP if len(padded) > 1 else "")
+        lines.extend(_wrapped(before, padded[-1].rstrip(), width))
+    return lines
+
+
+def table_width(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> int:
+    """Columns that the table needs if nothing wraps."""
+    return max(len(line) for line in table_lines(columns, rows))
+
+
+def text_lines(text: str, width: int | None, start: str = "", indent: str = "  ") -> list[str]:
+    """A text that wraps between words; it begins after `start`, and its further lines after `indent`."""
+    text = printable(" ".join(text.split()))
+    if width is None or len(start) + len(text) <= width:
+        return [start + text]
+    return textwrap.wrap(text, width, initial_indent=start, subsequent_indent=indent, break_on_hyphens=False)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _wrapped(before: str, last: str, width: int | None) -> list[str]:
+    if width is None or len(before) + len(last) <= width:
+        return [(before + last).rstrip()]
+    room = max(width - len(before), NARROWEST)
+    return textwrap.wrap(
+        last,
+        width=len(before) + room,
+        initial_indent=before,
+        subsequent_indent=" " * len(before),
+        break_on_hyphens=False,
+        drop_whitespace=True,
+    )
+
+
+def json_text(value: Any) -> str:
+    """JSON on one line; what JSON can't hold is a bug of the caller."""
+    return json.dumps(value, allow_nan=False, ensure_ascii=False)
+
+
+def records(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[dict[str, object]]:
+    """Rows as objects named by the columns, the form of `--json`."""
+    return [dict(zip(columns, row, strict=True)) for row in rows]

@@ -1,0 +1,58 @@
+"""Contraction kernels: one matmul with pointwise prologues on its operands and a pointwise epilogue on its result."""
+
+from __future__ import annotations
+
+from engine.codegen.contraction_facts import contraction_facts
+from engine.codegen.contraction_rules import contraction_rules, offered_values
+from engine.codegen.contraction_text import contraction_source
+from engine.codegen.expressions import Unrenderable
+from engine.codegen.family import Rule, Unsupported, fork_over
+from engine.codegen.frames import FrameError
+from engine.codegen.source import KernelSource
+from engine.ir.graph import Graph
+from engine.ir.kernel import Kernel
+from engine.vocabulary import Fork, KnobValue, Schedule, Target
+
+_SMALLEST: dict[str, KnobValue] = {
+    "BLOCK_M": 16,
+    "BLOCK_N": 16,
+    "BLOCK_K": 16,
+    "PRECISION": "ieee",
+    "LOADS": "pointer",
+    "GROUP_M": 1,
+    "PERSISTENT": False,
+    "NUM_WARPS": 1,
+    "NUM_STAGES": 1,
+}
+
+
+class Contraction:
+    """One program computes a BLOCK_M x BLOCK_N tile of the output in steps of BLOCK_K."""
+
+    name = "contraction"
+    knobs: tuple[str, ...] = tuple(_SMALLEST)
+
+    def declined_because(self, body: Graph) -> str | None:
+        try:
+            contraction_source(contraction_facts(body), _SMALLEST, Target())
+        except (Unsupported, FrameError, Unrenderable) as reason:
+            return str(reason)
+        return None
+
+    def forks(self, kernel: Kernel, target: Target) -> tuple[Fork, ...]:
+        offered = offered_values(contraction_facts(kernel.body))
+        return (
+            fork_over(("BLOCK_M", offered["BLOCK_M"])),
+            fork_over(("BLOCK_N", offered["BLOCK_N"])),
+            fork_over(("BLOCK_K", offered["BLOCK_K"])),
+            fork_over(("PRECISION", offered["PRECISION"])),
+            fork_over(("LOADS", offered["LOADS"])),
+            fork_over(("GROUP_M", (1, 8)), ("PERSISTENT", (False, True))),
+            fork_over(("NUM_WARPS", (1, 2, 4, 8)), ("NUM_STAGES", (1, 2, 3, 4, 5))),
+        )
+
+    def rules(self, kernel: Kernel, target: Target) -> tuple[Rule, ...]:
+        return contraction_rules(contraction_facts(kernel.body), target)
+
+    def render(self, kernel: Kernel, schedule: Schedule, target: Target) -> KernelSource:
+        return contraction_source(contraction_facts(kernel.body), schedule.as_dict(), target)

@@ -1,0 +1,186 @@
+"""What a contraction body is: one matmul, how each operand is read, and what its outputs add to it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from engine.codegen.emit import Axis, IndexSpace, resolve
+from engine.codegen.family import Unsupported
+from engine.codegen.frames import Digit, Frame, FrameError, split_by_axes, whole_frame
+from engine.codegen.outputs import Output, stored_outputs
+from engine.ir.graph import DTYPE_BYTES, Graph
+from engine.ir.measures import matmul_extents
+from engine.ir.ops import REDUCTIONS
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """An input read as a row-major matrix, the form a TMA descriptor takes.
+
+    `shape`, `strides` and `offset` in elements. `transposed` says that its rows are the operand's second axis.
+    A batch is folded into the rows, `batch_rows` of them each (0 without a batch in it).
+    """
+
+    shape: tuple[int, int]
+    strides: tuple[int, int]
+    offset: int
+    transposed: bool
+    batch_rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """One side of the matmul: op `index`, and its extents along the tile axes (rows x depth, or depth x columns).
+
+    `source` is the input that is loaded and multiplied as it is, or None where a prologue makes a new tile of it.
+    `place` is then its position in storage. `matrix` is its descriptor form; where it has none, `no_matrix` says why.
+    `read` are all inputs that this operand reads.
+    """
+
+    index: int
+    dtype: str
+    extents: tuple[int, int]
+    source: int | None
+    place: Frame | None
+    matrix: Matrix | None
+    no_matrix: str
+    read: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class ContractionFacts:
+    """`batch` products of m x k by k x n. `dtype` is that of the multiplied tiles, `accumulator` of their sum."""
+
+    body: Graph
+    matmul: int
+    batch: int
+    m: int
+    n: int
+    k: int
+    dtype: str
+    accumulator: str
+    allow_tf32: bool
+    left: Operand
+    right: Operand
+    outputs: tuple[Output, ...]
+
+    @property
+    def element_bytes(self) -> int:
+        return DTYPE_BYTES[self.dtype]
+
+    @property
+    def shares_operand(self) -> bool:
+        """One side multiplies an input as it is, and the other computes on that same input in the same loop."""
+        left, right = self.left, self.right
+        raw_left = left.source is not None and right.source is None and left.source in right.read
+        return raw_left or (right.source is not None and left.source is None and right.source in left.read)
+
+
+def contraction_facts(body: Graph) -> ContractionFacts:
+    """Read the body. Raises Unsupported or FrameError with a sentence when it is no contraction kernel."""
+    matmuls = [i for i, op in enumerate(body.ops) if op.kind == "matmul"]
+    if len(matmuls) != 1:
+        raise Unsupported(f"A contraction kernel holds one matmul, not {len(matmuls)}.")
+    for op in body.ops:
+        if op.kind in REDUCTIONS and op.out.numel != body.ops[op.inputs[0]].out.numel:
+            raise Unsupported("A contraction kernel holds no reduction beside its matmul.")
+    op = body.ops[matmuls[0]]
+    batch, m, n, k = matmul_extents(body, op)
+    if batch * m * n * k == 0:
+        raise Unsupported("A matmul of an empty tensor has nothing to multiply.")
+    dtype = body.ops[op.inputs[0]].out.dtype
+    if dtype == "float64":
+        raise Unsupported("A float64 matmul is not written by the contraction family.")
+    outputs = stored_outputs(body)
+    for output in outputs:
+        if output.spec.numel != batch * m * n:
+            raise Unsupported(f"Output {output.position} has another size than the matmul.")
+    return ContractionFacts(
+        body,
+        matmuls[0],
+        batch,
+        m,
+        n,
+        k,
+        dtype,
+        "float32",
+        bool(op.attribute("allow_tf32", False)),
+        _operand(body, op.inputs[0], batch, (m, k)),
+        _operand(body, op.inputs[1], batch, (k, n)),
+        outputs,
+    )
+
+
+def operand_frame(batch: int, extents: tuple[int, int]) -> Frame:
+    return whole_frame(batch * extents[0] * extents[1])
+
+
+def _operand(body: Graph, index: int, batch: int, extents: tuple[int, int]) -> Operand:
+    frame = operand_frame(batch, extents)
+    read = _inputs_read(body, index)
+    dtype = body.ops[index].out.dtype
+    try:
+        source, place = resolve(body, index, frame)
+    except FrameError:
+        source, place = index, frame
+    if body.ops[source].kind != "input":
+        return Operand(index, dtype, extents, None, None, None, "its operand is computed in a prologue", read)
+    matrix, reason = _matrix(body.ops[source].out.element_bytes, place, batch, extents)
+    return Operand(index, dtype, extents, source, place, matrix, reason, read)
+
+
+def _inputs_read(body: Graph, index: int) -> frozenset[int]:
+    seen: set[int] = set()
+    stack = [index]
+    while stack:
+        current = stack.pop()
+        if current not in seen:
+            seen.add(current)
+            stack.extend(body.ops[current].inputs)
+    return frozenset(i for i in seen if body.ops[i].kind == "input")
+
+
+def _matrix(element_bytes: int, place: Frame, batch: int, extents: tuple[int, int]) -> tuple[Matrix | None, str]:
+    """The descriptor form of an operand, or why it has none."""
+    groups = split_by_axes(place, [extents[1], extents[0], batch])
+    second, first, outer = groups
+    if any(len(group) > 1 for group in groups):
+        return None, "its axes are no single strides"
+    stride = [_stride(group) for group in (first, second, outer)]
+    if place.offset * element_bytes % 16:
+        return None, "its first element is not 16-byte aligned"
+    unit = [axis for axis in (1, 0) if stride[axis] == 1] + [axis for axis in (1, 0) if extents[axis] == 1]
+    if not unit:
+        return None, "neither of its axes has stride 1"
+    transposed = unit[0] == 0
+    rows, columns, row_stride = extents[1 - unit[0]], extents[unit[0]], stride[1 - unit[0]]
+    if rows == 1:
+        row_stride = -(-columns * element_bytes // 16) * 16 // element_bytes
+    if row_stride == 0:
+        return None, "one of its axes is expanded"
+    if row_stride * element_bytes % 16:
+        return None, "its row stride is no multiple of 16 bytes"
+    batch_rows = 0
+    if batch > 1 and stride[2]:
+        if stride[2] % row_stride:
+            return None, "its batch stride is no multiple of its row stride"
+        batch_rows = stride[2] // row_stride
+    total = rows + (batch - 1) * batch_rows
+    if max(total, columns) >= 2**31:
+        return None, "it is larger than a descriptor can say"
+    return Matrix((total, columns), (row_stride, 1), place.offset, transposed, batch_rows), ""
+
+
+def _stride(group: list[Digit]) -> int:
+    return group[0].place if group else 0
+
+
+def space_of(name: str, first: Axis, second: Axis, batch: int) -> IndexSpace:
+    """The index space of a tile with rows `first` and columns `second`, under a batch."""
+    return IndexSpace(name, (second, first, Axis("batch", batch)))
+
+
+def tiles_of(facts: ContractionFacts, block_m: int, block_n: int) -> int:
+    """Output tiles of one launch."""
+    return facts.batch * math.ceil(facts.m / block_m) * math.ceil(facts.n / block_n)

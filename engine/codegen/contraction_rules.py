@@ -1,0 +1,316 @@
+"""Which schedules of a contraction can be built (laws, which bind pins too) and which are worth offering."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+
+from engine.codegen.contraction_facts import ContractionFacts, Operand, tiles_of
+from engine.codegen.family import Rule, Values
+from engine.knobs import KNOBS
+from engine.vocabulary import KnobValue, Target
+
+_MOST_ACCUMULATORS = 64
+_MOST_WGMMA_ACCUMULATORS = 128
+"""Accumulators a thread (of 255 registers) up to which kernels don't spill: a wgmma reads its tiles in shared memory,
+the others hold them in registers as well."""
+_MOST_UNROLLED = 2048
+_MOST_SPLIT = 128
+_BARRIER_BYTES = 64
+"""What TMA's barriers take, at most."""
+_TILE_ELEMENTS = 2**20
+_WGMMA_ROWS = 64
+"""From this many tile rows on, 16-bit tiles are multiplied by wgmma (sm_90 and above) instead of mma.sync."""
+_CACHED_BYTES = 2**22
+"""Operands of this size stay in L2 whatever order the tiles take; from about 9 MB on the order is worth 0.7 us."""
+_TILE = ("BLOCK_M", "BLOCK_N", "BLOCK_K")
+_Check = Callable[[Values], str | None]
+
+
+def offered_values(facts: ContractionFacts) -> dict[str, tuple[KnobValue, ...]]:
+    """Values of each knob that fit the extents of the matmul at all."""
+    precision: tuple[KnobValue, ...] = ("ieee",)
+    if facts.dtype == "float32":
+        precision = ("ieee", "tf32x3", "tf32") if facts.allow_tf32 else ("ieee", "tf32x3")
+    described = any(operand.matrix is not None for operand in (facts.left, facts.right))
+    return {
+        "BLOCK_M": _up_to("BLOCK_M", facts.m),
+        "BLOCK_N": _up_to("BLOCK_N", facts.n),
+        "BLOCK_K": _up_to("BLOCK_K", facts.k),
+        "PRECISION": precision,
+        "LOADS": ("pointer", "descriptor") if described else ("pointer",),
+    }
+
+
+def contraction_rules(facts: ContractionFacts, target: Target) -> tuple[Rule, ...]:
+    """All rules: laws first, each with the knobs that it reads."""
+    return (*_laws(facts, target), *_tastes(facts, target))
+
+
+def _laws(facts: ContractionFacts, target: Target) -> tuple[Rule, ...]:
+    return (
+        *(Rule((name,), _smallest_tile(name)) for name in _TILE),
+        Rule(_TILE, _tile_limit),
+        Rule(("PRECISION",), _precision(facts)),
+        Rule((*_TILE, "LOADS"), _descriptors(facts, target)),
+        Rule(("BLOCK_M", "BLOCK_N", "NUM_WARPS"), _accumulators),
+        Rule(("BLOCK_M", "NUM_STAGES"), _shared_operand(facts)),
+        Rule((*_TILE, "PRECISION", "NUM_WARPS", "NUM_STAGES"), _shared(facts, target)),
+        Rule(("GROUP_M",), lambda v: None if int(v["GROUP_M"]) >= 1 else "GROUP_M is at least 1."),
+    )
+
+
+def _smallest_tile(name: str) -> _Check:
+    def broken(v: Values) -> str | None:
+        return f"{name}={v[name]} is below 16, the smallest tile that tl.dot multiplies." if int(v[name]) < 16 else None
+
+    return broken
+
+
+def _tile_limit(v: Values) -> str | None:
+    m, n, k = int(v["BLOCK_M"]), int(v["BLOCK_N"]), int(v["BLOCK_K"])
+    if max(m * n, m * k, k * n) > _TILE_ELEMENTS:
+        return f"A tile of {m} x {n} x {k} is larger than the {_TILE_ELEMENTS} elements that Triton allows a block."
+    return None
+
+
+def _precision(facts: ContractionFacts) -> _Check:
+    def broken(v: Values) -> str | None:
+        if facts.dtype != "float32" and v["PRECISION"] != "ieee":
+            return f"PRECISION={v['PRECISION']} is for float32 operands; these are {facts.dtype}."
+        if v["PRECISION"] == "tf32" and not facts.allow_tf32:
+            return "PRECISION=tf32 rounds float32 operands to 10 bits, and this matmul doesn't allow TF32."
+        return None
+
+    return broken
+
+
+def _descriptors(facts: ContractionFacts, target: Target) -> _Check:
+    """TMA's conditions (CUDA driver API, cuTensorMapEncodeTiled) for each operand that a descriptor would load."""
+
+    def broken(v: Values) -> str | None:
+        if v["LOADS"] != "descriptor":
+            return None
+        if target.capability < 90:
+            return "LOADS=descriptor needs TMA, which came with compute capability 9.0."
+        found = [o for o in (facts.left, facts.right) if o.matrix is not None]
+        if not found:
+            return f"LOADS=descriptor has no operand to load: {facts.left.no_matrix}; {facts.right.no_matrix}."
+        m, n, k = int(v["BLOCK_M"]), int(v["BLOCK_N"]), int(v["BLOCK_K"])
+        blocks = {"left": (m, k), "right": (k, n)}
+        for side, operand in (("left", facts.left), ("right", facts.right)):
+            reason = _descriptor_block(facts, operand, blocks[side], k)
+            if reason:
+                return reason
+        return None
+
+    return broken
+
+
+def _descriptor_block(facts: ContractionFacts, operand: Operand, block: tuple[int, int], k: int) -> str | None:
+    matrix = operand.matrix
+    if matrix is None:
+        return None
+    if max(block) > 256:
+        return f"A TMA block of {block[0]} x {block[1]} has more than 256 elements along an axis."
+    inner = block[0] if matrix.transposed else block[1]
+    if inner * facts.element_bytes < 16:
+        return f"A TMA block's rows of {inner} elements are shorter than 16 bytes."
+    depth_is_rows = matrix.transposed == (operand is facts.left)
+    if matrix.batch_rows and depth_is_rows and facts.k % k:
+        return f"BLOCK_K={k} doesn't divide {facts.k}, so a TMA block would read rows of the next matrix of the batch."
+    return None
+
+
+def _accumulators(v: Values) -> str | None:
+    each = int(v["BLOCK_M"]) * int(v["BLOCK_N"]) // (32 * int(v["NUM_WARPS"]))
+    return f"{each} accumulators a thread don't fit its 255 registers." if each > 255 else None
+
+
+def _shared_operand(facts: ContractionFacts) -> _Check:
+    def broken(v: Values) -> str | None:
+        if not facts.shares_operand or int(v["BLOCK_M"]) < _WGMMA_ROWS or int(v["NUM_STAGES"]) == 1:
+            return None
+        return (
+            "One input is multiplied as it is and computed on in the same pipelined loop, which Triton 3.6 compiles to "
+            "a race where wgmma reads it; NUM_STAGES=1 or BLOCK_M below 64 is right."
+        )
+
+    return broken
+
+
+class Multiplier(Enum):
+    """Which unit multiplies a tile, as Triton 3.6 chooses it."""
+
+    FMA = "fma"
+    MMA_SYNC = "mma.sync"
+    WGMMA = "wgmma"
+
+
+def multiplier(facts: ContractionFacts, v: Values, target: Target) -> Multiplier:
+    """wgmma needs sm_90, 64 rows and groups of four warps; `ieee` products of float32 have no tensor core."""
+    if facts.dtype == "float32" and v["PRECISION"] == "ieee":
+        return Multiplier.FMA
+    groups = int(v["BLOCK_M"]) >= _WGMMA_ROWS and int(v["NUM_WARPS"]) % 4 == 0
+    return Multiplier.WGMMA if groups and target.capability // 10 == 9 else Multiplier.MMA_SYNC
+
+
+def pipeline_bytes(facts: ContractionFacts, v: Values, target: Target, *, least: bool = False) -> int:
+    """Shared memory of the main loop in bytes: a buffer a stage for wgmma, which reads it there, else one less.
+
+    tf32 wgmma takes its left tile through registers and keeps a transposed copy of the right one. With `least`, only
+    what is certain: tiles that are loaded in 16-byte pieces and multiplied as they are. Fitted to the sizes that
+    Triton 3.6 reports for sm_90.
+    """
+    k, stages = int(v["BLOCK_K"]), int(v["NUM_STAGES"])
+    unit = multiplier(facts, v, target)
+    tf32 = unit is Multiplier.WGMMA and facts.element_bytes == 4
+    total = 0
+    for operand, extent in ((facts.left, int(v["BLOCK_M"])), (facts.right, int(v["BLOCK_N"]))):
+        if least and operand.matrix is None:
+            continue
+        buffers = stages if unit is Multiplier.WGMMA else stages - 1
+        if tf32:
+            buffers += -1 if operand is facts.left else 0 if least else 1
+        total += max(buffers, 0) * extent * k * facts.element_bytes
+    return total
+
+
+def scratch_bytes(facts: ContractionFacts, v: Values, target: Target) -> int:
+    """Shared memory in bytes where a persistent kernel turns an output tile while the next one's loads are in flight.
+
+    Exact for wgmma of 16-bit tiles with up to eight warps, else an upper bound; fitted like `pipeline_bytes`.
+    """
+    if not v["PERSISTENT"]:
+        return 0
+    widest = max(output.spec.element_bytes for output in facts.outputs)
+    if multiplier(facts, v, target) is not Multiplier.WGMMA:
+        return 16 * int(v["BLOCK_N"]) * widest
+    side = 16 * int(v["NUM_WARPS"])
+    return min(int(v["BLOCK_M"]), side) * min(int(v["BLOCK_N"]), side) * widest
+
+
+def _shared(facts: ContractionFacts, target: Target) -> _Check:
+    def broken(v: Values) -> str | None:
+        needed = pipeline_bytes(facts, v, target, least=True)
+        if needed <= target.shared_bytes:
+            return None
+        return f"Its pipeline needs {needed} bytes of shared memory, and a block has {target.shared_bytes}."
+
+    return broken
+
+
+def _shared_in_all(facts: ContractionFacts, target: Target) -> _Check:
+    def broken(v: Values) -> str | None:
+        needed = pipeline_bytes(facts, v, target) + scratch_bytes(facts, v, target) + _BARRIER_BYTES
+        if needed <= target.shared_bytes:
+            return None
+        return f"It needs about {needed} bytes of shared memory, and a block has {target.shared_bytes}."
+
+    return broken
+
+
+def _tastes(facts: ContractionFacts, target: Target) -> tuple[Rule, ...]:
+    return (
+        Rule(("BLOCK_M", "BLOCK_N"), _tile_shape(facts, target), law=False),
+        Rule(("BLOCK_K",), _depth(facts), law=False),
+        Rule(("BLOCK_M", "BLOCK_N", "GROUP_M", "PERSISTENT"), _raster(facts, target), law=False),
+        Rule(("BLOCK_M", "BLOCK_N", "PRECISION", "NUM_WARPS"), _warps(facts, target), law=False),
+        Rule((*_TILE, "PRECISION", "PERSISTENT", "NUM_WARPS", "NUM_STAGES"), _shared_in_all(facts, target), law=False),
+        Rule(("BLOCK_M", "BLOCK_K", "NUM_STAGES"), _stages(facts), law=False),
+        Rule((*_TILE, "PRECISION", "NUM_WARPS"), _float32_work(facts), law=False),
+    )
+
+
+def _tile_shape(facts: ContractionFacts, target: Target) -> _Check:
+    def broken(v: Values) -> str | None:
+        m, n = int(v["BLOCK_M"]), int(v["BLOCK_N"])
+        if m < min(n // 8, facts.m) or n < min(m // 8, facts.n):
+            return f"A tile of {m} x {n} is too narrow to reuse what it loads."
+        tiles = tiles_of(facts, m, n)
+        if tiles > 64 * target.multiprocessors and m * n < 128 * 128:
+            return f"Tiles of {m} x {n} are {tiles} programs, each too small for its cost."
+        return None
+
+    return broken
+
+
+def _depth(facts: ContractionFacts) -> _Check:
+    def broken(v: Values) -> str | None:
+        k = int(v["BLOCK_K"])
+        if k * facts.element_bytes < 64 and facts.k * facts.element_bytes >= 256:
+            return f"BLOCK_K={k} loads rows shorter than 64 bytes."
+        if k >= facts.k > 64:
+            return f"BLOCK_K={k} takes all of {facts.k} in one step, which nothing overlaps."
+        return None
+
+    return broken
+
+
+def _raster(facts: ContractionFacts, target: Target) -> _Check:
+    def broken(v: Values) -> str | None:
+        m, n = int(v["BLOCK_M"]), int(v["BLOCK_N"])
+        if int(v["GROUP_M"]) > 1 and (facts.m <= m or facts.n <= n):
+            return "GROUP_M orders nothing where there is one row or one column of tiles."
+        operands = facts.batch * facts.k * (facts.m + facts.n) * facts.element_bytes
+        if int(v["GROUP_M"]) > 1 and operands <= _CACHED_BYTES:
+            return f"GROUP_M saves nothing where both operands, {operands} bytes, stay in L2."
+        tiles = tiles_of(facts, m, n)
+        if v["PERSISTENT"] and tiles <= target.multiprocessors:
+            return f"{tiles} tiles leave nothing to walk for {target.multiprocessors} programs."
+        return None
+
+    return broken
+
+
+def _warps(facts: ContractionFacts, target: Target) -> _Check:
+    def broken(v: Values) -> str | None:
+        m, n, warps = int(v["BLOCK_M"]), int(v["BLOCK_N"]), int(v["NUM_WARPS"])
+        each = m * n // (32 * warps)
+        wgmma = multiplier(facts, v, target) is Multiplier.WGMMA
+        if each > (_MOST_WGMMA_ACCUMULATORS if wgmma else _MOST_ACCUMULATORS):
+            return f"{each} accumulators a thread leave no registers for the loads."
+        if each < 2 * facts.element_bytes:
+            return f"{warps} warps share a tile of {m} x {n}."
+        if facts.element_bytes == 2 and m >= _WGMMA_ROWS and warps < 4:
+            return "A wgmma is issued by four warps."
+        if m == _WGMMA_ROWS and warps == 8 and facts.element_bytes == 2:
+            return "NUM_WARPS=8 splits a wgmma tile of 64 rows between two warp groups."
+        return None
+
+    return broken
+
+
+def _stages(facts: ContractionFacts) -> _Check:
+    def broken(v: Values) -> str | None:
+        steps = -(-facts.k // int(v["BLOCK_K"]))
+        stages = int(v["NUM_STAGES"])
+        if stages > max(steps, 1):
+            return f"NUM_STAGES={stages} is deeper than the loop's {steps} steps."
+        raced = facts.shares_operand and int(v["BLOCK_M"]) >= _WGMMA_ROWS
+        if stages == 1 and steps > 2 and not raced:
+            return "NUM_STAGES=1 loads and multiplies in turn."
+        return None
+
+    return broken
+
+
+def _float32_work(facts: ContractionFacts) -> _Check:
+    """Without plain tensor cores registers bound the tile: `ieee` unrolls scalar FMAs, `tf32x3` splits whole tiles."""
+
+    def broken(v: Values) -> str | None:
+        m, n, k, threads = int(v["BLOCK_M"]), int(v["BLOCK_N"]), int(v["BLOCK_K"]), 32 * int(v["NUM_WARPS"])
+        if facts.dtype == "float32" and v["PRECISION"] == "ieee" and m * n * k // threads > _MOST_UNROLLED:
+            return f"{m * n * k // threads} scalar multiplications a thread and step are more than is worth unrolling."
+        split = ((m + n) * k + m * n) // threads
+        if v["PRECISION"] == "tf32x3" and split > _MOST_SPLIT:
+            return f"Splitting its tiles for tf32x3 takes about {split} values a thread."
+        return None
+
+    return broken
+
+
+def _up_to(name: str, extent: int) -> tuple[KnobValue, ...]:
+    """The knob's values up to the first that covers `extent`."""
+    values = KNOBS[name].values
+    return tuple(v for i, v in enumerate(values) if i == 0 or int(values[i - 1]) < extent)

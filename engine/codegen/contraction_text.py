@@ -1,0 +1,194 @@
+"""The text of a contraction kernel: raster, main loop with pointer or TMA loads, epilogue.
+
+A prologue makes a new tile before it is multiplied, and a tile that is multiplied is never computed on elsewhere:
+Triton 3.6 miscompiles a pipelined loop in which one loaded tile feeds both a wgmma and elementwise code.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+from engine.codegen.contraction_facts import ContractionFacts, Operand, operand_frame, space_of
+from engine.codegen.emit import Axis, Emitter, Value
+from engine.codegen.expressions import POINTER_TYPE, TRITON_TYPE, cast_text
+from engine.codegen.expressions import Operand as Scalar
+from engine.codegen.family import Values
+from engine.codegen.frames import whole_frame
+from engine.codegen.module_text import module_text, pointer_arguments
+from engine.codegen.source import Argument, KernelSource
+from engine.vocabulary import Target
+
+ENTRY = "contraction"
+
+
+def contraction_source(facts: ContractionFacts, values: Values, target: Target) -> KernelSource:
+    """The source of a legal schedule's `values`."""
+    writer = _Writer(facts, values)
+    grid = min(writer.tiles, target.multiprocessors) if values["PERSISTENT"] else writer.tiles
+    lines = writer.write(grid)
+    arguments = writer.arguments(lines)
+    return KernelSource(
+        module_text(ENTRY, arguments, lines),
+        ENTRY,
+        arguments,
+        (grid, 1, 1),
+        int(values["NUM_WARPS"]),
+        int(values["NUM_STAGES"]),
+    )
+
+
+class _Writer:
+    def __init__(self, facts: ContractionFacts, values: Values) -> None:
+        self.facts = facts
+        self.block_m = int(values["BLOCK_M"])
+        self.block_n = int(values["BLOCK_N"])
+        self.block_k = int(values["BLOCK_K"])
+        self.group_m = int(values["GROUP_M"])
+        self.precision = str(values["PRECISION"])
+        self.persistent = bool(values["PERSISTENT"])
+        self.descriptors = values["LOADS"] == "descriptor"
+        self.tiles_m = -(-facts.m // self.block_m)
+        self.tiles_n = -(-facts.n // self.block_n)
+        self.tiles = facts.batch * self.tiles_m * self.tiles_n
+        self.emitter = Emitter(facts.body)
+        ragged_k = facts.k % self.block_k != 0
+        self.rows = Axis("rows", facts.m, f"rows < {facts.m}" if facts.m % self.block_m else "")
+        self.cols = Axis("cols", facts.n, f"cols < {facts.n}" if facts.n % self.block_n else "")
+        self.left_k = Axis("k_row", facts.k, f"k_row < {facts.k} - k" if ragged_k else "", "k", "k")
+        self.right_k = Axis("k_col", facts.k, f"k_col < {facts.k} - k" if ragged_k else "", "k", "k")
+
+    def arguments(self, lines: Sequence[str]) -> tuple[Argument, ...]:
+        """The pointers that the lines use, then the descriptors."""
+        text = "\n".join(lines)
+        arguments = [a for a in pointer_arguments(self.facts.body) if re.search(rf"\b{a.name}\b", text)]
+        for operand, block in self._described():
+            assert operand.matrix is not None
+            position = self.facts.body.inputs.index(operand.source or 0)
+            matrix = operand.matrix
+            shown = (block[1], block[0]) if matrix.transposed else block
+            dtype = POINTER_TYPE[operand.dtype][1:]
+            arguments.append(
+                Argument(
+                    self._descriptor_name(operand),
+                    "input",
+                    position,
+                    f"tensordesc<{dtype}[{shown[0]},{shown[1]}]>",
+                    shown,
+                    matrix.shape,
+                    matrix.strides,
+                    matrix.offset,
+                )
+            )
+        return tuple(arguments)
+
+    def write(self, programs: int) -> list[str]:
+        emitter = self.emitter
+        with ExitStack() as stack:
+            tile = "tl.program_id(0)"
+            if self.persistent:
+                header = f"for tile in tl.range({tile}, {self.tiles}, {programs}, flatten=True):"
+                stack.enter_context(emitter.block(header, ""))
+            else:
+                emitter.line(f"tile = {tile}")
+            self._write_raster()
+            self._write_main_loop()
+            self._write_epilogue()
+        return emitter.lines
+
+    def _write_raster(self) -> None:
+        """From the tile's number to its row, column and batch; GROUP_M rows of tiles share their columns in L2."""
+        line = self.emitter.line
+        area = self.tiles_m * self.tiles_n
+        name = "tile"
+        if self.facts.batch > 1:
+            line(f"batch = tile // {area}")
+            line(f"place = tile % {area}")
+            name = "place"
+        group = min(self.group_m, self.tiles_m)
+        if self.tiles_n == 1 or self.tiles_m == 1:
+            line(f"tile_m = {name if self.tiles_n == 1 else 0}")
+            line(f"tile_n = {0 if self.tiles_n == 1 else name}")
+        elif group == 1:
+            line(f"tile_m = {name} // {self.tiles_n}")
+            line(f"tile_n = {name} % {self.tiles_n}")
+        elif self.tiles_m % group == 0:
+            width = group * self.tiles_n
+            line(f"tile_m = {name} // {width} * {group} + {name} % {group}")
+            line(f"tile_n = {name} % {width} // {group}")
+        else:
+            width = group * self.tiles_n
+            line(f"first_m = {name} // {width} * {group}")
+            line(f"group_m = tl.minimum({self.tiles_m} - first_m, {group})")
+            line(f"tile_m = first_m + {name} % {width} % group_m")
+            line(f"tile_n = {name} % {width} // group_m")
+        line(f"rows = tile_m * {self.block_m} + tl.arange(0, {self.block_m})[:, None]")
+        line(f"cols = tile_n * {self.block_n} + tl.arange(0, {self.block_n})[None, :]")
+
+    def _write_main_loop(self) -> None:
+        facts, emitter = self.facts, self.emitter
+        described = {id(operand) for operand, _ in self._described()}
+        if id(facts.left) not in described:
+            emitter.line(f"k_row = tl.arange(0, {self.block_k})[None, :]")
+        if id(facts.right) not in described:
+            emitter.line(f"k_col = tl.arange(0, {self.block_k})[:, None]")
+        kind = TRITON_TYPE[facts.accumulator]
+        emitter.line(f"acc = tl.zeros(({self.block_m}, {self.block_n}), {kind})")
+        with emitter.block(f"for k in tl.range(0, {facts.k}, {self.block_k}):", "k"):
+            left = self._tile(facts.left, "left", (self.rows, self.left_k), (self.block_m, self.block_k))
+            right = self._tile(facts.right, "right", (self.right_k, self.cols), (self.block_k, self.block_n))
+            precision = f', input_precision="{self.precision}"' if facts.dtype == "float32" else ""
+            emitter.line(f"acc = tl.dot({left}, {right}, acc{precision})")
+
+    def _tile(self, operand: Operand, side: str, axes: tuple[Axis, Axis], block: tuple[int, int]) -> str:
+        """The text of one operand's tile of this step."""
+        space = space_of(side, axes[0], axes[1], self.facts.batch)
+        if operand.source is not None and operand.place is not None:
+            if self.descriptors and operand.matrix is not None:
+                return self._described_tile(operand, side)
+            return self.emitter.load_tile(operand.source, operand.place, space, block)
+        value = self.emitter.value(operand.index, operand_frame(self.facts.batch, operand.extents), space)
+        text = cast_text(Scalar(value.text, value.dtype, value.number).scalar(value.dtype), value.dtype, operand.dtype)
+        edge = [axis.mask for axis in axes if axis.start and axis.mask]
+        if edge:
+            text = f"tl.where({edge[0]}, {text}, 0)"
+        name = f"{side}_tile"
+        self.emitter.line(f"{name} = tl.broadcast_to({text}, {block})")
+        return name
+
+    def _described_tile(self, operand: Operand, side: str) -> str:
+        matrix = operand.matrix
+        assert matrix is not None
+        tile = f"tile_m * {self.block_m}" if side == "left" else f"tile_n * {self.block_n}"
+        first, second = (tile, "k") if side == "left" else ("k", tile)
+        row, column = (second, first) if matrix.transposed else (first, second)
+        if matrix.batch_rows:
+            row = f"batch * {matrix.batch_rows} + {row}"
+        name = f"{side}_tile"
+        turn = ".T" if matrix.transposed else ""
+        self.emitter.line(f"{name} = {self._descriptor_name(operand)}.load([{row}, {column}]){turn}")
+        return name
+
+    def _write_epilogue(self) -> None:
+        facts = self.facts
+        frame = whole_frame(facts.batch * facts.m * facts.n)
+        space = space_of("output", self.rows, self.cols, facts.batch)
+        acc = Value("acc", facts.accumulator, frozenset({"rows", "cols"}))
+        self.emitter.fix(facts.matmul, acc, frame)
+        axes = [(self.rows, facts.n), (self.cols, 1)]
+        if facts.batch > 1:
+            axes.insert(0, (Axis("batch", facts.batch), facts.m * facts.n))
+        for output in facts.outputs:
+            value = self.emitter.value(output.index, frame, space)
+            self.emitter.store(output.position, output.spec, value, axes)
+
+    def _described(self) -> list[tuple[Operand, tuple[int, int]]]:
+        if not self.descriptors:
+            return []
+        blocks = ((self.block_m, self.block_k), (self.block_k, self.block_n))
+        pairs = zip((self.facts.left, self.facts.right), blocks, strict=True)
+        return [(operand, block) for operand, block in pairs if operand.matrix is not None]
+
+    def _descriptor_name(self, operand: Operand) -> str:
+        return "left_desc" if operand is self.facts.left else "right_desc"

@@ -1,0 +1,278 @@
+"""A body's values as lines of Triton text, written where their axes are first known.
+
+Values are asked for and written once per scope; a value that doesn't move with a loop lands in front of that loop.
+Each index space (the output tile, an operand's tile) has its own axes; names come from positions, never from labels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from engine.codegen.expressions import TRITON_TYPE, Operand, compute_dtype, pointwise_text
+from engine.codegen.frames import (
+    Frame,
+    FrameError,
+    broadcast_frame,
+    index_text,
+    memory_frame,
+    split_by_axes,
+    view_frame,
+)
+from engine.ir.graph import Graph, TensorSpec
+from engine.ir.ops import OP_CLASS, REDUCTIONS, OpClass
+
+WIDE = 2**31
+"""From this many elements of storage on, offsets are computed in 64 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One program axis of an index space: the text of its index, its extent, and the mask that its edge needs.
+
+    `start` is a scalar that moves in a loop and is added to `name`; `loop` says in which one ("" = in none).
+    """
+
+    name: str
+    extent: int
+    mask: str = ""
+    start: str = ""
+    loop: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSpace:
+    """The axes of one flat iteration, innermost first."""
+
+    name: str
+    axes: tuple[Axis, ...]
+
+    @property
+    def size(self) -> int:
+        return math.prod(axis.extent for axis in self.axes)
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A register value: its text, its dtype there, the names of the axes and loops it moves with."""
+
+    text: str
+    dtype: str
+    axes: frozenset[str]
+    number: int | float | bool | None = None
+
+
+@dataclass(slots=True)
+class _Scope:
+    loop: str
+    depth: int
+    lines: list[str] = field(default_factory=list)
+    known: dict[tuple[int, str, Frame], Value] = field(default_factory=dict)
+    pointers: dict[str, str] = field(default_factory=dict)
+
+
+class Emitter:
+    """Writes the lines of one kernel function."""
+
+    def __init__(self, body: Graph, depth: int = 1) -> None:
+        self.body = body
+        self.eviction = ""
+        self._scopes = [_Scope("", depth)]
+        self._fixed: dict[int, tuple[Value, Frame]] = {}
+        self._used: dict[str, int] = {}
+
+    def line(self, text: str) -> None:
+        """Write into the innermost open block."""
+        scope = self._scopes[-1]
+        scope.lines.append("    " * scope.depth + text)
+
+    @property
+    def lines(self) -> list[str]:
+        return self._scopes[0].lines
+
+    @contextmanager
+    def block(self, header: str, loop: str) -> Iterator[None]:
+        """Lines written inside are indented under `header`; values that move with `loop` stay inside."""
+        scope = _Scope(loop, self._scopes[-1].depth + 1)
+        self._scopes.append(scope)
+        yield
+        self._scopes.pop()
+        outer = self._scopes[-1]
+        outer.lines.append("    " * outer.depth + header)
+        outer.lines.extend(scope.lines)
+
+    def fix(self, index: int, value: Value, frame: Frame) -> None:
+        """Op `index` is held in registers as `value`, laid out as `frame` says."""
+        self._fixed[index] = (value, frame)
+
+    def value(self, index: int, frame: Frame, space: IndexSpace) -> Value:
+        """Write what is needed for op `index` at `frame`, and return it. Raises FrameError for an impossible view."""
+        op = self.body.ops[index]
+        if index in self._fixed:
+            value, expected = self._fixed[index]
+            if frame != expected:
+                raise FrameError(f"a view re-reads the result of {op.kind} in another order than it is computed in")
+            return value
+        if op.kind == "constant":
+            number = op.attribute("value")
+            return Value("", compute_dtype(op.out.dtype), frozenset(), number)
+        key = (index, space.name, frame)
+        for scope in self._scopes:
+            if key in scope.known:
+                return scope.known[key]
+        if op.kind in ("input", "view"):
+            source, place = resolve(self.body, index, frame)
+            if self.body.ops[source].kind != "input":
+                return self.value(source, place, space)
+            raw = self.load(source, place, space)
+            register = compute_dtype(op.out.dtype)
+            text = raw.text if register == op.out.dtype else f"{raw.text}.to({TRITON_TYPE[register]})"
+            return self._bind(key, text, register, raw.axes, f"x{self._position(source)}")
+        if op.kind in REDUCTIONS and self.body.ops[op.inputs[0]].out.numel == op.out.numel:
+            inner = self.value(op.inputs[0], frame, space)
+            dtype = compute_dtype(op.out.dtype)
+            text = Operand(inner.text, inner.dtype, inner.number).scalar(dtype)
+            return self._bind(key, text, dtype, inner.axes, f"v{index}")
+        if OP_CLASS[op.kind] is not OpClass.POINTWISE:
+            raise FrameError(f"{op.kind} is read before it is computed")
+        inputs = [
+            self.value(i, broadcast_frame(frame, op.out.shape, self.body.ops[i].out.shape), space) for i in op.inputs
+        ]
+        text = pointwise_text(op, [Operand(v.text, v.dtype, v.number) for v in inputs])
+        axes = frozenset().union(*(v.axes for v in inputs))
+        return self._bind(key, text, compute_dtype(op.out.dtype), axes, f"v{index}")
+
+    def load(self, source: int, place: Frame, space: IndexSpace) -> Value:
+        """The load of input op `source` at the storage positions of `place`, in its own dtype; a text to be bound."""
+        spec = self.body.ops[source].out
+        fixed, moving, used = self._offset(place, space, _is_wide(place))
+        pointer = _sum(f"in{self._position(source)}", fixed, place.offset)
+        axes = _moves_with(used)
+        if moving and (fixed or place.offset):
+            pointer = self._pointer(f"p{self._position(source)}", pointer, axes)
+        arguments = [" + ".join([pointer, *moving]), *_mask_arguments([a.mask for a in used], "other=0")]
+        if self.eviction and math.prod(digit.extent for digit in place.digits) == space.size:
+            arguments.append(f'eviction_policy="{self.eviction}"')
+        return Value(f"tl.load({', '.join(arguments)})", spec.dtype, axes)
+
+    def load_tile(self, source: int, place: Frame, space: IndexSpace, shape: tuple[int, int]) -> str:
+        """Load a tile of exactly `shape` along the two innermost axes of `space`, and return its name.
+
+        An axis along which the input doesn't move still has its place and its mask in the tile.
+        """
+        name = self._position(source)
+        fixed, moving, used = self._offset(place, space, _is_wide(place))
+        tile_axes = list(reversed(space.axes[:2]))
+        pointer = _sum(f"in{name}", fixed, place.offset)
+        if any(axis not in used for axis in tile_axes):
+            pointer = f"tl.broadcast_to({pointer}, {shape})"
+        axes = _moves_with([*used, *tile_axes])
+        pointer = " + ".join([self._pointer(f"p{name}", pointer, axes), *moving])
+        arguments = [pointer, *_mask_arguments([axis.mask for axis in tile_axes], "other=0")]
+        return self._name(f"x{name}", f"tl.load({', '.join(arguments)})", axes)
+
+    def store(self, output: int, spec: TensorSpec, value: Value, axes: Sequence[tuple[Axis, int]]) -> None:
+        """Store `value` to output number `output`; `axes` are the axes it is stored along, each with its stride."""
+        wide = spec.numel >= WIDE
+        terms = []
+        for axis, stride in axes:
+            name = f"({axis.start} + {axis.name})" if axis.start else axis.name
+            name = f"{name}.to(tl.int64)" if wide else name
+            terms.append(name if stride == 1 else f"{name} * {stride}")
+        text = Operand(value.text, value.dtype, value.number).scalar(spec.dtype)
+        arguments = [" + ".join([f"out{output}", *terms]), text, *_mask_arguments([axis.mask for axis, _ in axes])]
+        self.line(f"tl.store({', '.join(arguments)})")
+
+    def _offset(self, place: Frame, space: IndexSpace, wide: bool) -> tuple[list[str], list[str], list[Axis]]:
+        """Terms of a storage position: those fixed in every loop, those that move, and the axes they use."""
+        fixed: list[str] = []
+        moving: list[str] = []
+        used: list[Axis] = []
+        groups = split_by_axes(place, [axis.extent for axis in space.axes])
+        for axis, digits in reversed(list(zip(space.axes, groups, strict=True))):
+            if not digits:
+                continue
+            used.append(axis)
+            straight = len(digits) == 1 and digits[0].step == 1 and digits[0].extent == axis.extent
+            name = f"{axis.name}.to(tl.int64)" if wide else axis.name
+            if axis.start and straight:
+                start = f"tl.cast({axis.start}, tl.int64)" if wide else axis.start
+                moving.append(index_text(start, digits[0], axis.extent))
+                fixed.append(index_text(name, digits[0], axis.extent))
+            elif axis.start:
+                moving += [index_text(f"({axis.start} + {name})", digit, axis.extent) for digit in reversed(digits)]
+            else:
+                fixed += [index_text(name, digit, axis.extent) for digit in reversed(digits)]
+        return fixed, moving, used
+
+    def _bind(self, key: tuple[int, str, Frame], text: str, dtype: str, axes: frozenset[str], name: str) -> Value:
+        value = Value(text if text.isidentifier() else self._name(name, text, axes), dtype, axes)
+        self._home(axes).known[key] = value
+        return value
+
+    def _position(self, source: int) -> int:
+        return self.body.inputs.index(source)
+
+    def _pointer(self, stem: str, text: str, axes: frozenset[str]) -> str:
+        """The name of a pointer tile, written once in front of the loops that it doesn't move with."""
+        axes -= {scope.loop for scope in self._scopes}
+        pointers = self._home(axes).pointers
+        if text not in pointers:
+            pointers[text] = self._name(stem, text, axes)
+        return pointers[text]
+
+    def _name(self, stem: str, text: str, axes: frozenset[str]) -> str:
+        """Write `name = text` in the outermost block where `axes` are known, and return the name."""
+        count = self._used.get(stem, 0)
+        self._used[stem] = count + 1
+        name = f"{stem}_{count}" if count else stem
+        scope = self._home(axes)
+        scope.lines.append("    " * scope.depth + f"{name} = {text}")
+        return name
+
+    def _home(self, axes: frozenset[str]) -> _Scope:
+        for scope in reversed(self._scopes):
+            if not scope.loop or scope.loop in axes:
+                return scope
+        return self._scopes[0]
+
+
+def resolve(body: Graph, index: int, frame: Frame) -> tuple[int, Frame]:
+    """Follow views down from op `index`: the op whose storage is read, and the frame there.
+
+    For an input the frame holds positions in its storage. Raises FrameError for a view that can't be followed.
+    """
+    op = body.ops[index]
+    spec = op.out
+    if op.kind == "input":
+        return index, memory_frame(frame, spec)
+    if op.kind != "view":
+        return index, frame
+    source = op.inputs[0]
+    while body.ops[source].kind == "view":
+        source = body.ops[source].inputs[0]
+    if body.ops[source].kind == "input":
+        return source, memory_frame(frame, spec)
+    return source, view_frame(frame, spec)
+
+
+def _moves_with(axes: Sequence[Axis]) -> frozenset[str]:
+    return frozenset(axis.name for axis in axes) | frozenset(axis.loop for axis in axes if axis.loop)
+
+
+def _mask_arguments(masks: Sequence[str], *more: str) -> list[str]:
+    """The mask that joins those of several axes, then `more`; nothing when no axis has an edge."""
+    found = [mask for mask in masks if mask]
+    if not found:
+        return []
+    return [f"mask={found[0] if len(found) == 1 else ' & '.join(f'({mask})' for mask in found)}", *more]
+
+
+def _is_wide(place: Frame) -> bool:
+    return place.offset + sum((d.extent - 1) * d.place for d in place.digits) >= WIDE
+
+
+def _sum(base: str, terms: list[str], offset: int) -> str:
+    return " + ".join([base, *([str(offset)] if offset else []), *terms])

@@ -1,0 +1,117 @@
+"""The forks of one kernel as a lazily walked tree: only options that some legal schedule completes are offered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from engine.codegen.family import Family, Rule
+from engine.codegen.legality import first_broken
+from engine.ir.kernel import Kernel
+from engine.knobs import canonical_position
+from engine.vocabulary import Fork, KnobValue, Option, Schedule, Target
+
+Path = Sequence[Option]
+
+
+class ScheduleSpace:
+    """Answers `fork(path)` for one kernel on one target.
+
+    An option carries every knob value that follows from it: those it asks about and those that only one value
+    completes. So the options of a finished path hold a full schedule, and no fork has a single answer, except when
+    the whole space is one schedule. The answer depends on the path alone.
+    """
+
+    def __init__(self, family: Family, kernel: Kernel, target: Target) -> None:
+        self.kernel = kernel
+        self.target = target
+        self._forks = family.forks(kernel, target)
+        self._rules = _rules_by_depth(self._forks, family.rules(kernel, target))
+        self._completes: dict[tuple[tuple[str, KnobValue], ...], bool] = {}
+
+    def fork(self, path: Path) -> Fork | None:
+        """The question after `path`, or None when every knob is decided. No option at all is a dead end."""
+        values = _merged(path)
+        before = dict(values)
+        depth = self._settle(values)
+        if depth is None:
+            return Fork("schedule", ())
+        forced = tuple((name, value) for name, value in values.items() if name not in before)
+        if depth == len(self._forks):
+            return Fork("schedule", (_option(forced),)) if forced else None
+        return Fork(
+            self._forks[depth].name,
+            tuple(_option((*forced, *self._following(values, option))) for option in self._viable(values, depth)),
+        )
+
+    def schedule(self, path: Path) -> Schedule:
+        """The schedule that a finished path spells out."""
+        return Schedule.of(_merged(path))
+
+    def offered(self) -> Iterator[Schedule]:
+        """Every offered schedule, in canonical order."""
+        for values in self._walk({}, 0):
+            yield Schedule.of(values)
+
+    def _settle(self, values: dict[str, KnobValue]) -> int | None:
+        """Decide, in `values`, what has one answer; the depth of the first open fork, or None at a dead end."""
+        for depth, fork in enumerate(self._forks):
+            if all(name in values for name, _ in fork.options[0].knobs):
+                continue
+            viable = self._viable(values, depth)
+            if not viable:
+                return None
+            if len(viable) > 1:
+                return depth
+            values.update(viable[0].knobs)
+        return len(self._forks)
+
+    def _following(self, values: dict[str, KnobValue], option: Option) -> tuple[tuple[str, KnobValue], ...]:
+        """The option's knobs, and those that have one answer after it."""
+        after = {**values, **dict(option.knobs)}
+        self._settle(after)
+        return tuple((name, value) for name, value in after.items() if name not in values)
+
+    def _viable(self, values: dict[str, KnobValue], depth: int) -> list[Option]:
+        """Options of the fork at `depth` that agree with `values` and that some offered schedule completes."""
+        found = []
+        for option in self._forks[depth].options:
+            if any(values.get(name, value) != value for name, value in option.knobs):
+                continue
+            after = {**values, **dict(option.knobs)}
+            key = tuple(after.items())
+            if key not in self._completes:
+                self._completes[key] = next(self._walk(after, 0), None) is not None
+            if self._completes[key]:
+                found.append(option)
+        return found
+
+    def _walk(self, values: dict[str, KnobValue], depth: int) -> Iterator[dict[str, KnobValue]]:
+        """Offered completions of `values` from the fork at `depth` on."""
+        if depth == len(self._forks):
+            yield values
+            return
+        for option in self._forks[depth].options:
+            if all(values.get(name, value) == value for name, value in option.knobs):
+                after = {**values, **dict(option.knobs)}
+                if first_broken(self._rules[depth], after) is None:
+                    yield from self._walk(after, depth + 1)
+
+
+def _rules_by_depth(forks: tuple[Fork, ...], rules: tuple[Rule, ...]) -> list[tuple[Rule, ...]]:
+    """For each fork the rules that can be asked once it is decided and not earlier."""
+    known: set[str] = set()
+    result: list[tuple[Rule, ...]] = []
+    left = list(rules)
+    for fork in forks:
+        known |= {name for name, _ in fork.options[0].knobs}
+        result.append(tuple(rule for rule in left if set(rule.knobs) <= known))
+        left = [rule for rule in left if not set(rule.knobs) <= known]
+    return result
+
+
+def _merged(path: Path) -> dict[str, KnobValue]:
+    return {name: value for option in path for name, value in option.knobs}
+
+
+def _option(knobs: Sequence[tuple[str, KnobValue]]) -> Option:
+    return Option(tuple(sorted(knobs, key=lambda knob: canonical_position(*knob))))

@@ -1,0 +1,68 @@
+"""Where the recorded demo database comes from: shipped packed, unpacked once into the user's data folder.
+
+The shipped file is never opened as a database, because replaying a search writes into it. Each shipped recording has
+a copy of its own, named by the recording's fingerprint, so that an update never replaces a file that is in use.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import hashlib
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import platformdirs
+
+__all__ = ["SHIPPED_DEMO", "DemoMissing", "demo_database"]
+
+SHIPPED_DEMO = Path(__file__).parent / "demo.db.gz"
+"""The recorded database, packed with `gzip -9n`."""
+
+
+class DemoMissing(Exception):
+    """The demo can't be had; the text says why and what to do."""
+
+
+def demo_database(folder: Path | None = None, shipped: Path = SHIPPED_DEMO) -> Path:
+    """Path of the writable copy of the shipped demo, made if it isn't there.
+
+    `folder` defaults to the user's data folder. Raises DemoMissing if this install has no demo or the copy can't
+    be written.
+    """
+    folder = folder or platformdirs.user_data_path("emmy", appauthor=False)
+    if not shipped.is_file():
+        raise DemoMissing(
+            f"this install has no demo database ({shipped} is missing); reinstall emmy-tui, or name a database"
+        )
+    try:
+        fingerprint = hashlib.sha256(shipped.read_bytes()).hexdigest()[:8]
+        copy = folder / f"demo-{fingerprint}.db"
+        if not copy.is_file():
+            folder.mkdir(parents=True, exist_ok=True)
+            _unpack(shipped, copy)
+    except (OSError, EOFError) as error:
+        raise DemoMissing(
+            f"the demo could not be copied to {folder}: {error}; free some space there, or set XDG_DATA_HOME to"
+            " a folder that you can write to"
+        ) from error
+    return copy
+
+
+def _unpack(shipped: Path, copy: Path) -> None:
+    """Write beside the goal, then link: a reader never sees half a file, and whoever comes second keeps the first."""
+    descriptor, name = tempfile.mkstemp(dir=copy.parent, prefix=f"{copy.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as unpacked, gzip.open(shipped) as packed:
+            shutil.copyfileobj(packed, unpacked)
+        try:
+            os.link(name, copy)
+        except FileExistsError:
+            return
+        except OSError:  # a file system without hard links
+            os.replace(name, copy)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name)

@@ -1,0 +1,167 @@
+"""Which ops share a launch: a partition of a graph's ops into atoms, and whether two atoms may become one.
+
+Inputs, constants and views belong to no atom: constants are written into each body that reads them, and a view
+re-reads a buffer, so no atom may read its own result through a view. Every atom is one legal kernel at any time,
+and the atoms never depend on each other in a circle, so that every partition is a grouping.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from engine.ir.graph import Graph
+from engine.ir.ops import OP_CLASS, OpClass
+from engine.ir.shapes import GraphError, broadcast_shapes, reduces_last_axes
+
+COMPUTING = frozenset({OpClass.POINTWISE, OpClass.REDUCTION, OpClass.CONTRACTION})
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the rules ask of a graph, computed once.
+
+    `root[i]` is the op whose storage op i reads (itself, unless it is a view). `reads[i]` are the inputs of op i.
+    `readers[i]` are the computing ops that read the value of op i, directly or through views. `returned` are the
+    roots of the graph's outputs.
+    """
+
+    graph: Graph
+    classes: tuple[OpClass, ...]
+    root: tuple[int, ...]
+    readers: tuple[tuple[int, ...], ...]
+    returned: frozenset[int]
+
+    @classmethod
+    def of(cls, graph: Graph) -> Facts:
+        classes = tuple(OP_CLASS[op.kind] for op in graph.ops)
+        root: list[int] = []
+        readers: list[list[int]] = [[] for _ in graph.ops]
+        for index, op in enumerate(graph.ops):
+            root.append(root[op.inputs[0]] if op.kind == "view" else index)
+            if classes[index] in COMPUTING:
+                for source in dict.fromkeys(root[i] for i in op.inputs):
+                    readers[source].append(index)
+        returned = frozenset(root[i] for i in graph.outputs)
+        return cls(graph, classes, tuple(root), tuple(map(tuple, readers)), returned)
+
+    def shape(self, index: int) -> tuple[int, ...]:
+        return self.graph.ops[index].out.shape
+
+    def computes(self, index: int) -> bool:
+        return self.classes[index] in COMPUTING
+
+    def is_pointwise(self, index: int) -> bool:
+        return self.classes[index] is OpClass.POINTWISE
+
+    def sources(self, index: int) -> tuple[int, ...]:
+        """Roots of the computing ops whose values op `index` reads."""
+        roots = dict.fromkeys(self.root[i] for i in self.graph.ops[index].inputs)
+        return tuple(i for i in roots if self.computes(i))
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """`atom_of[i]` is the atom of op i (its smallest op index), or -1; `groups` holds each atom's ops.
+
+    Atoms in `inlined` are recomputed by each of their readers and are no kernels.
+    """
+
+    facts: Facts
+    atom_of: tuple[int, ...]
+    groups: Mapping[int, frozenset[int]]
+    inlined: frozenset[int] = frozenset()
+
+    @classmethod
+    def finest(cls, facts: Facts) -> Partition:
+        atom_of = tuple(i if facts.computes(i) else -1 for i in range(len(facts.classes)))
+        return cls(facts, atom_of, {i: frozenset((i,)) for i in atom_of if i >= 0})
+
+    def members(self, *atoms: int) -> frozenset[int]:
+        return frozenset().union(*(self.groups[atom] for atom in atoms))
+
+    def merged(self, atoms: Iterable[int]) -> Partition | None:
+        """These atoms as one, or None when that is no legal kernel or would close a circle."""
+        chosen = set(atoms)
+        members = self.members(*chosen)
+        if len(chosen) < 2 or chosen & self.inlined or family_of(self.facts, members) is None:
+            return None
+        if self._closes_a_circle(chosen, members):
+            return None
+        name = min(chosen)
+        groups = {atom: ops for atom, ops in self.groups.items() if atom not in chosen}
+        atom_of = tuple(name if atom in chosen else atom for atom in self.atom_of)
+        return replace(self, atom_of=atom_of, groups={**groups, name: members})
+
+    def consumers(self, atom: int) -> tuple[int, ...]:
+        """Atoms that read a value of `atom`, in order of first use."""
+        readers = sorted(r for i in self.members(atom) for r in self.facts.readers[i])
+        return tuple(a for a in dict.fromkeys(self.atom_of[r] for r in readers) if a != atom)
+
+    def producers(self, atom: int) -> tuple[int, ...]:
+        """Atoms whose values `atom` reads, in order."""
+        sources = sorted(s for i in self.members(atom) for s in self.facts.sources(i))
+        return tuple(a for a in dict.fromkeys(self.atom_of[s] for s in sources) if a != atom)
+
+    def _closes_a_circle(self, chosen: set[int], members: frozenset[int]) -> bool:
+        """Whether a path leaves the chosen atoms and comes back to them."""
+        if len(chosen) == 2:
+            for first, second in (sorted(chosen), sorted(chosen, reverse=True)):
+                producers = self.producers(second)
+                if first in producers and (producers == (first,) or self.consumers(first) == (second,)):
+                    return False
+        seen = set(chosen)
+        stack = [self.atom_of[r] for i in members for r in self.facts.readers[i] if self.atom_of[r] not in chosen]
+        while stack:
+            atom = stack.pop()
+            if atom in seen:
+                continue
+            seen.add(atom)
+            for reader in (r for i in self.groups[atom] for r in self.facts.readers[i]):
+                if self.atom_of[reader] in chosen:
+                    return True
+                stack.append(self.atom_of[reader])
+        return False
+
+
+def escaping(facts: Facts, members: frozenset[int]) -> tuple[int, ...]:
+    """Ops among `members` whose values somebody else needs, in order."""
+    return tuple(i for i in sorted(members) if i in facts.returned or any(r not in members for r in facts.readers[i]))
+
+
+def family_of(facts: Facts, members: frozenset[int]) -> str | None:
+    """The family that generates these ops as one kernel, or None when none does."""
+    ops = facts.graph.ops
+    if any(facts.root[i] != i and facts.root[i] in members for m in members for i in ops[m].inputs):
+        return None
+    contractions = [i for i in members if facts.classes[i] is OpClass.CONTRACTION]
+    reductions = [i for i in members if facts.classes[i] is OpClass.REDUCTION]
+    if contractions:
+        space = facts.shape(contractions[0])
+        fits = len(contractions) == 1 and not reductions and _fit(facts, members, space, (space,))
+        return "contraction" if fits else None
+    if reductions:
+        first = ops[reductions[0]]
+        space = facts.shape(first.inputs[0])
+        same = all(
+            facts.shape(ops[i].inputs[0]) == space and ops[i].attribute("axes") == first.attribute("axes")
+            for i in reductions
+        )
+        fits = same and reduces_last_axes(space, first.attribute("axes"))
+        return "rowwise" if fits and _fit(facts, members, space, (space, first.out.shape)) else None
+    try:
+        space = broadcast_shapes([facts.shape(i) for i in members])
+    except GraphError:
+        return None
+    return "pointwise" if _fit(facts, members, space, (space,)) else None
+
+
+def _fit(facts: Facts, members: frozenset[int], space: tuple[int, ...], results: tuple[tuple[int, ...], ...]) -> bool:
+    """Whether every op lies in `space` by broadcasting, and every value that leaves has one of the shapes `results`."""
+    for index in members:
+        shape = facts.shape(index)
+        if len(shape) > len(space) or any(
+            extent not in (1, whole) for extent, whole in zip(reversed(shape), reversed(space), strict=False)
+        ):
+            return False
+    return all(facts.shape(index) in results for index in escaping(facts, members))

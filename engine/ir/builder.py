@@ -1,0 +1,98 @@
+"""Graphs written op by op: each result's spec is computed, so that a rule or a test says only what it means."""
+
+from __future__ import annotations
+
+import json
+
+from engine.ir.graph import Attribute, Graph, Op, TensorSpec, contiguous_strides
+from engine.ir.ops import REDUCTIONS
+from engine.ir.shapes import GraphError, infer_dtype, infer_shape
+from engine.ir.verify import verify
+
+
+class GraphBuilder:
+    """Collects ops in order; every method that adds one returns its index. Equal ops are added once."""
+
+    def __init__(self) -> None:
+        self._ops: list[Op] = []
+        self._inputs: list[int] = []
+        self._labels: list[str] = []
+        self._seen: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._ops)
+
+    def op(self, index: int) -> Op:
+        return self._ops[index]
+
+    def spec(self, index: int) -> TensorSpec:
+        return self._ops[index].out
+
+    def input(self, spec: TensorSpec, label: str = "") -> int:
+        """Add an input of the graph; inputs are never merged."""
+        self._ops.append(Op("input", (), spec))
+        self._inputs.append(len(self._ops) - 1)
+        self._labels.append(label)
+        return len(self._ops) - 1
+
+    def constant(self, value: int | float | bool, dtype: str = "float32") -> int:
+        return self.append(Op("constant", (), TensorSpec((), dtype, ()), (("value", value),)))
+
+    def view(self, source: int, shape: tuple[int, ...], strides: tuple[int, ...], offset: int | None = None) -> int:
+        """Re-read the storage of `source`; `offset` (elements from the storage's start) defaults to the source's."""
+        spec = self.spec(source)
+        seen = TensorSpec(shape, spec.dtype, strides, spec.offset if offset is None else offset)
+        return source if seen == spec else self.append(Op("view", (source,), seen))
+
+    def add(self, kind: str, *inputs: int, dtype: str | None = None, **attributes: Attribute) -> int:
+        """Add a pointwise op, a reduction (`axes=...`) or a matmul; `dtype` defaults to the one torch would give.
+
+        Raises GraphError when the inputs' shapes don't fit, or a cast comes without a dtype.
+        """
+        specs = [self.spec(i) for i in inputs]
+        if kind == "matmul":
+            attributes.setdefault("allow_tf32", False)
+        axes = attributes.get("axes")
+        shape = infer_shape(kind, [s.shape for s in specs], axes if isinstance(axes, tuple) else ())
+        if dtype is None:
+            if kind == "cast":
+                raise GraphError("a cast needs the dtype it casts to")
+            dtype = infer_dtype(kind, specs, [self._ops[i].kind == "constant" for i in inputs])
+        out = TensorSpec(shape, dtype, contiguous_strides(shape))
+        return self.append(Op(kind, tuple(inputs), out, tuple(sorted(attributes.items()))))
+
+    def reduce_and_drop(self, kind: str, source: int, axes: tuple[int, ...], dtype: str | None = None) -> int:
+        """A reduction without its reduced axes: the reduction, then a view that drops them."""
+        if kind not in REDUCTIONS:
+            raise GraphError(f"{kind} is no reduction")
+        reduced = self.add(kind, source, axes=axes, dtype=dtype)
+        shape = tuple(e for axis, e in enumerate(self.spec(reduced).shape) if axis not in axes)
+        return self.view(reduced, shape, contiguous_strides(shape))
+
+    def append(self, op: Op) -> int:
+        """Add a ready op, or return the index of the equal one that is there."""
+        text = json.dumps(
+            [op.kind, op.inputs, op.out.shape, op.out.dtype, op.out.strides, op.out.offset, op.attributes]
+        )
+        if op.kind == "input" or text not in self._seen:
+            self._seen[text] = len(self._ops)
+            self._ops.append(op)
+        return self._seen[text]
+
+    def build(self, *outputs: int) -> Graph:
+        """The verified graph. Ops that no output needs are left out; inputs stay."""
+        needed = set(self._inputs)
+        stack = list(outputs)
+        while stack:
+            index = stack.pop()
+            if index not in needed:
+                needed.add(index)
+                stack.extend(self._ops[index].inputs)
+        where = {old: new for new, old in enumerate(sorted(needed))}
+        ops = tuple(
+            Op(op.kind, tuple(where[i] for i in op.inputs), op.out, op.attributes)
+            for index, op in enumerate(self._ops)
+            if index in needed
+        )
+        labels = tuple(self._labels) if any(self._labels) else ()
+        return verify(Graph(ops, tuple(where[i] for i in self._inputs), tuple(where[i] for i in outputs), labels))

@@ -1,0 +1,201 @@
+"""Graphs, kernels, programs and groupings as JSON text, and back.
+
+Reading is parsing and then verifying: what comes out of `*_from_json` is as safe as what this process built itself,
+and everything that is off raises GraphError in one sentence. A number that JSON lacks (inf, nan) is written as text.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from engine.ir.graph import Attribute, Graph, Op, TensorSpec
+from engine.ir.kernel import Kernel
+from engine.ir.plan import BufferView, Grouping, KernelCall, Program
+from engine.ir.shapes import GraphError
+from engine.ir.verify import verify
+from engine.ir.verify_plan import verify_body, verify_grouping
+from engine.vocabulary import Option
+
+MAX_TEXT = 64 * 2**20
+"""Characters; a body with MAX_OPS ops needs a quarter of it."""
+
+T = TypeVar("T")
+
+
+def graph_to_json(graph: Graph) -> str:
+    return _dump(_graph_data(graph))
+
+
+def graph_from_json(text: str) -> Graph:
+    """Raises GraphError unless the text is a verified graph."""
+    return _read(text, _graph)
+
+
+def kernel_to_json(kernel: Kernel) -> str:
+    return _dump(_kernel_data(kernel))
+
+
+def kernel_from_json(text: str) -> Kernel:
+    """Raises GraphError unless the text is a kernel with a verified body of its family."""
+    return _read(text, _kernel)
+
+
+def program_to_json(program: Program) -> str:
+    return _dump({"graph": _graph_data(program.graph), "target": program.target, "device": program.device})
+
+
+def program_from_json(text: str) -> Program:
+    """Raises GraphError unless the text is a program with a verified graph."""
+    return _read(text, lambda data: Program(_graph(data["graph"]), _text(data["target"]), _text(data["device"])))
+
+
+def grouping_to_json(grouping: Grouping) -> str:
+    """Each distinct kernel is written once, however often it is called."""
+    kernels = list(dict.fromkeys(_dump(_kernel_data(call.kernel)) for call in grouping.calls))
+    return _dump(
+        {
+            "buffers": [_spec_data(spec) for spec in grouping.buffers],
+            "kernels": [json.loads(text) for text in kernels],
+            "calls": [
+                {
+                    "kernel": kernels.index(_dump(_kernel_data(call.kernel))),
+                    "arguments": [_view_data(view) for view in call.arguments],
+                    "results": call.results,
+                }
+                for call in grouping.calls
+            ],
+            "outputs": [_view_data(view) for view in grouping.outputs],
+            "decisions": [option.knobs for option in grouping.decisions],
+        }
+    )
+
+
+def grouping_from_json(text: str) -> Grouping:
+    """Raises GraphError unless the text is a grouping whose kernels, buffers and views fit together."""
+    return _read(text, _grouping)
+
+
+def _dump(data: object) -> str:
+    return json.dumps(data, separators=(",", ":"), allow_nan=False)
+
+
+def _read(text: str, parse: Callable[[Any], T]) -> T:
+    if len(text) > MAX_TEXT:
+        raise GraphError(f"the JSON text has more than {MAX_TEXT} characters")
+    try:
+        return parse(json.loads(text))
+    except GraphError:
+        raise
+    except KeyError as error:
+        raise GraphError(f"the JSON text lacks the field {error}") from None
+    except (ValueError, TypeError, AttributeError, IndexError, OverflowError, RecursionError) as error:
+        raise GraphError(f"the JSON text is malformed: {type(error).__name__}: {str(error)[:120]}") from None
+
+
+def _graph_data(graph: Graph) -> dict[str, object]:
+    return {
+        "ops": [
+            {
+                "kind": op.kind,
+                "inputs": op.inputs,
+                **_spec_data(op.out),
+                "attributes": {name: _plain(value) for name, value in op.attributes},
+            }
+            for op in graph.ops
+        ],
+        "inputs": graph.inputs,
+        "outputs": graph.outputs,
+        "labels": graph.labels,
+    }
+
+
+def _graph(data: Any) -> Graph:
+    ops = tuple(
+        Op(
+            _text(row["kind"]),
+            _integers(row["inputs"]),
+            _spec(row),
+            tuple(sorted((name, _attribute(name, value)) for name, value in row["attributes"].items())),
+        )
+        for row in data["ops"]
+    )
+    labels = tuple(_text(label) for label in data["labels"])
+    return verify(Graph(ops, _integers(data["inputs"]), _integers(data["outputs"]), labels))
+
+
+def _kernel_data(kernel: Kernel) -> dict[str, object]:
+    return {"family": kernel.family, "label": kernel.label, "body": _graph_data(kernel.body)}
+
+
+def _kernel(data: Any) -> Kernel:
+    body = _graph(data["body"])
+    family, label = _text(data["family"]), _text(data["label"])
+    verify_body(family, body)
+    return Kernel(family, body, label)
+
+
+def _grouping(data: Any) -> Grouping:
+    kernels = [_kernel(row) for row in data["kernels"]]
+    calls = tuple(
+        KernelCall(
+            kernels[_integers([row["kernel"]])[0]],
+            tuple(_view(view) for view in row["arguments"]),
+            _integers(row["results"]),
+        )
+        for row in data["calls"]
+    )
+    decisions = tuple(Option(tuple((_text(name), _knob_value(value)) for name, value in o)) for o in data["decisions"])
+    outputs = tuple(_view(view) for view in data["outputs"])
+    return verify_grouping(Grouping(tuple(_spec(row) for row in data["buffers"]), calls, outputs, decisions))
+
+
+def _spec_data(spec: TensorSpec) -> dict[str, object]:
+    return {"shape": spec.shape, "dtype": spec.dtype, "strides": spec.strides, "offset": spec.offset}
+
+
+def _spec(row: Any) -> TensorSpec:
+    offset = _integers([row["offset"]])[0]
+    return TensorSpec(_integers(row["shape"]), _text(row["dtype"]), _integers(row["strides"]), offset)
+
+
+def _view_data(view: BufferView) -> dict[str, object]:
+    return {"buffer": view.buffer, **_spec_data(view.spec)}
+
+
+def _view(row: Any) -> BufferView:
+    return BufferView(_integers([row["buffer"]])[0], _spec(row))
+
+
+def _plain(value: Attribute) -> object:
+    return repr(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _attribute(name: str, value: Any) -> Attribute:
+    if isinstance(value, list):
+        return _integers(value)
+    if name == "value" and value in ("inf", "-inf", "nan"):
+        return float(value)
+    if value is None or isinstance(value, int | float | str):
+        return value
+    raise GraphError(f"attribute {name[:40]!r} is neither a number nor a list of numbers")
+
+
+def _integers(values: Any) -> tuple[int, ...]:
+    if not isinstance(values, list) or not all(isinstance(v, int) and not isinstance(v, bool) for v in values):
+        raise GraphError("expected a list of whole numbers")
+    return tuple(values)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise GraphError("expected text")
+    return value
+
+
+def _knob_value(value: Any) -> int | str | bool:
+    if not isinstance(value, int | str):
+        raise GraphError("a knob value is a whole number, a text, true or false")
+    return value

@@ -1,0 +1,59 @@
+"""How much work a body is: floating point operations, bytes of device memory, and its shape in words.
+
+The counts are those of a roofline: a contraction multiplies and adds once per (row, column, depth), every other
+op has the rough weight of its kind, and memory is touched once per input and once per output.
+"""
+
+from __future__ import annotations
+
+import math
+
+from engine.ir.graph import Graph, Op, TensorSpec
+from engine.ir.ops import FLOPS_PER_ELEMENT, REDUCTIONS
+
+
+def matmul_extents(body: Graph, matmul: Op) -> tuple[int, int, int, int]:
+    """(batch, M, N, K) of a matmul op. With a right operand of rank 2 all leading axes of the left one are rows."""
+    left, right = (body.ops[i].out.shape for i in matmul.inputs)
+    if len(right) == 2:
+        return 1, math.prod(left[:-1]), right[1], left[-1]
+    return math.prod(left[:-2]), left[-2], right[-1], left[-1]
+
+
+def count_flops(body: Graph) -> int:
+    """Floating point operations: 2*B*M*N*K a matmul; FLOPS_PER_ELEMENT times the elements read, otherwise."""
+    total = 0
+    for op in body.ops:
+        if op.kind == "matmul":
+            total += 2 * math.prod(matmul_extents(body, op))
+        elif op.kind in REDUCTIONS:
+            total += FLOPS_PER_ELEMENT[op.kind] * body.ops[op.inputs[0]].out.numel
+        else:
+            total += FLOPS_PER_ELEMENT.get(op.kind, 0) * op.out.numel
+    return total
+
+
+def count_bytes(body: Graph) -> int:
+    """Fewest bytes of device memory: each input read once, each output written once."""
+    return sum(_touched_bytes(spec) for spec in (*body.input_specs(), *body.output_specs()))
+
+
+def _touched_bytes(spec: TensorSpec) -> int:
+    """An overlapping view (a sliding window) never touches more than its storage."""
+    return min(spec.bytes, spec.storage_elements * spec.element_bytes)
+
+
+def describe_shape(family: str, body: Graph) -> str:
+    """For people: "MxNxK dtype" of a contraction (batch in front when above 1), else "16384x4096 bfloat16"."""
+    for op in body.ops:
+        if op.kind == "matmul":
+            extents = matmul_extents(body, op)
+            return _text(extents if extents[0] > 1 else extents[1:], body.ops[op.inputs[0]].out.dtype)
+    shapes = [body.ops[op.inputs[0]].out.shape for op in body.ops if op.kind in REDUCTIONS]
+    shape = shapes[0] if family == "rowwise" and shapes else body.ops[body.outputs[0]].out.shape
+    readers = [spec.dtype for spec in body.input_specs() if spec.shape == shape]
+    return _text(shape, readers[0] if readers else body.ops[body.outputs[0]].out.dtype)
+
+
+def _text(extents: tuple[int, ...], dtype: str) -> str:
+    return f"{'x'.join(str(extent) for extent in extents) or 'scalar'} {dtype}"

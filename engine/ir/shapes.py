@@ -1,0 +1,103 @@
+"""What an op's result looks like, from its inputs: the one place that says how shapes and dtypes follow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from engine.ir.graph import TensorSpec
+from engine.ir.ops import OP_CLASS, REDUCTIONS, OpClass
+
+
+class GraphError(ValueError):
+    """A graph, kernel or plan that says something impossible; the text is one sentence."""
+
+
+TRUTH_KINDS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_not", "isnan"})
+"""Kinds whose result is always bool."""
+
+SAME_KINDS = frozenset(
+    {"neg", "abs", "sign", "relu", "add", "sub", "mul", "maximum", "minimum", "where", "copy", "pow", "floor", "ceil"}
+)
+"""Pointwise kinds that keep an integer dtype; the others make float32 of integers, as torch does."""
+
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+_INTEGERS = ("uint8", "int8", "int16", "int32", "int64")
+
+
+def broadcast_shapes(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """numpy's broadcast of several shapes. Raises GraphError when they don't fit."""
+    rank = max((len(shape) for shape in shapes), default=0)
+    result = []
+    for axis in range(-rank, 0):
+        extents = {shape[axis] for shape in shapes if len(shape) >= -axis} - {1}
+        if len(extents) > 1:
+            raise GraphError(f"shapes {', '.join(map(str, shapes))} don't broadcast")
+        result.append(extents.pop() if extents else 1)
+    return tuple(result)
+
+
+def infer_shape(kind: str, inputs: Sequence[tuple[int, ...]], axes: tuple[int, ...] = ()) -> tuple[int, ...]:
+    """Shape of a pointwise op, a reduction over `axes` (kept with extent 1) or a matmul. Raises GraphError."""
+    if kind in REDUCTIONS:
+        rank = len(inputs[0])
+        if not axes or list(axes) != sorted(set(axes)) or not 0 <= axes[0] <= axes[-1] < rank:
+            raise GraphError(f"{kind} over axes {axes} of a tensor of rank {rank}; axes are sorted and non-negative")
+        return tuple(1 if axis in axes else extent for axis, extent in enumerate(inputs[0]))
+    if kind == "matmul":
+        return _matmul_shape(inputs[0], inputs[1])
+    return broadcast_shapes(inputs)
+
+
+def reduces_last_axes(shape: tuple[int, ...], axes: tuple[int, ...]) -> bool:
+    """Whether every kept axis with more than one element comes before the reduced ones."""
+    reduced = [axis for axis in axes if shape[axis] != 1]
+    return all(shape[axis] == 1 or axis in axes for axis in range(reduced[0], len(shape))) if reduced else True
+
+
+def _matmul_shape(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...]:
+    fits = len(left) >= 2 and len(right) >= 2 and left[-1] == right[-2]
+    if fits and (len(right) == 2 or (len(left) == len(right) and left[:-2] == right[:-2])):
+        return (*left[:-1], right[-1])
+    raise GraphError(f"matmul of shapes {left} and {right}")
+
+
+def infer_dtype(kind: str, specs: Sequence[TensorSpec], weak: Sequence[bool]) -> str:
+    """dtype that torch gives a pointwise op, reduction or matmul; a `weak` input (a number) only lifts the category."""
+    if kind in TRUTH_KINDS:
+        return "bool"
+    pairs = list(zip(specs, weak, strict=True))[1 if kind == "where" else 0 :]
+    dtype = promote([spec.dtype for spec, is_weak in pairs if not is_weak], [s.dtype for s, w in pairs if w])
+    if dtype in FLOATS or OP_CLASS[kind] is OpClass.CONTRACTION or kind in ("amax", "amin"):
+        return dtype
+    if kind == "sum":
+        return "int64"
+    if kind in SAME_KINDS and dtype != "bool":
+        return dtype
+    return dtype if kind in ("copy", "where") else "float32"
+
+
+def promote(dtypes: Sequence[str], weak: Sequence[str] = ()) -> str:
+    """torch's type promotion; a weak dtype counts only where its category (bool, integer, float) is higher."""
+    if not dtypes:
+        return max(weak, key=_category) if weak else "float32"
+    result = dtypes[0]
+    for dtype in dtypes[1:]:
+        result = _promote_pair(result, dtype)
+    highest = max(map(_category, weak), default=0)
+    if highest > _category(result):
+        return "float32" if highest == 2 else "int64"
+    return result
+
+
+def _promote_pair(left: str, right: str) -> str:
+    if left == right or _category(left) != _category(right):
+        return max(left, right, key=_category)
+    if _category(left) == 2:
+        return "float32" if {left, right} == {"float16", "bfloat16"} else max(left, right, key=FLOATS.index)
+    if "uint8" in (left, right):
+        return max("int16", left, right, key=_INTEGERS.index)
+    return max(left, right, key=_INTEGERS.index)
+
+
+def _category(dtype: str) -> int:
+    return 0 if dtype == "bool" else 2 if dtype in FLOATS else 1

@@ -1,0 +1,128 @@
+"""The fingerprint of what a kernel computes.
+
+Two bodies that differ in names, in the order in which their ops were written, in the order of their inputs and
+outputs, or in the order of commutative operands have one key. Shapes, dtypes, attributes, sharing between ops,
+strides (not of an axis of extent 1) and the alignment of an input's offset are part of it: a time depends on them.
+Ops are coloured from below and from above (Weisfeiler and Leman's refinement), the body is rewritten in the order
+of the colours, and the key is the sha256 of that text, so equal keys mean equal bodies.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from engine.ir.graph import Graph, Op, TensorSpec
+from engine.ir.ops import COMMUTATIVE
+
+KEY_DIGITS = 24
+_ROUNDS = 3
+"""A round carries a colour the whole way up and down, so few are enough, and a hostile body can't ask for more."""
+
+ALIGNMENT_BYTES = 16
+"""The widest vector load; an offset's remainder to it is all that a time depends on."""
+
+
+def structural_key(family: str, body: Graph) -> str:
+    """24 hex digits, the same in any process and for any hash seed."""
+    text = json.dumps(canonical_form(family, body), separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:KEY_DIGITS]
+
+
+def canonical_form(family: str, body: Graph) -> list[object]:
+    """The body as nested lists in canonical order: [family, ops, outputs], ops numbered from the outputs."""
+    merged, outputs = _merge_equal_ops(body)
+    colours = _colours(merged, outputs)
+    numbers: dict[int, int] = {}
+    rows: list[object] = []
+    ordered_outputs = sorted(outputs, key=colours.__getitem__)
+    for root in ordered_outputs:
+        for index in _post_order(merged, root, colours, numbers):
+            op = merged[index]
+            arguments = [numbers[i] for i in op.inputs]
+            if op.kind in COMMUTATIVE:
+                arguments.sort()
+            numbers[index] = len(numbers)
+            rows.append([_describe(op), arguments])
+    return [family, rows, [numbers[i] for i in ordered_outputs]]
+
+
+def _merge_equal_ops(body: Graph) -> tuple[list[Op], list[int]]:
+    """Value numbering: equal ops on equal arguments become one. Inputs stay apart."""
+    merged: list[Op] = []
+    where: dict[int, int] = {}
+    seen: dict[str, int] = {}
+    for index, op in enumerate(body.ops):
+        arguments = tuple(where[i] for i in op.inputs)
+        if op.kind in COMMUTATIVE:
+            arguments = tuple(sorted(arguments))
+        text = f"input {index}" if op.kind == "input" else json.dumps([_describe(op), arguments])
+        if text not in seen:
+            seen[text] = len(merged)
+            merged.append(Op(op.kind, arguments, op.out, op.attributes))
+        where[index] = seen[text]
+    return merged, [where[i] for i in body.outputs]
+
+
+def _colours(ops: list[Op], outputs: list[int]) -> list[str]:
+    """One colour an op, equal only for ops that neither their inputs nor their users tell apart."""
+    colours = [_digest(_describe(op)) for op in ops]
+    for index in outputs:
+        colours[index] = _digest([colours[index], "output"])
+    for _ in range(_ROUNDS):
+        uses: list[list[str]] = [[] for _ in ops]
+        for index, op in enumerate(ops):
+            below = [colours[i] for i in op.inputs]
+            colours[index] = _digest([colours[index], sorted(below) if op.kind in COMMUTATIVE else below])
+        for index in range(len(ops) - 1, -1, -1):
+            op = ops[index]
+            colours[index] = _digest([colours[index], sorted(uses[index])])
+            for position, argument in enumerate(op.inputs):
+                place = -1 if op.kind in COMMUTATIVE else position
+                uses[argument].append(f"{colours[index]}:{place}")
+    return colours
+
+
+def _post_order(ops: list[Op], root: int, colours: list[str], done: dict[int, int]) -> list[int]:
+    """Ops below `root` that are not done, arguments first; iterative, since a database may hold a deep body."""
+    order: list[int] = []
+    visited = set(done)
+    stack = [(root, False)]
+    while stack:
+        index, expanded = stack.pop()
+        if expanded:
+            order.append(index)
+            continue
+        if index in visited:
+            continue
+        visited.add(index)
+        stack.append((index, True))
+        arguments = list(ops[index].inputs)
+        if ops[index].kind in COMMUTATIVE:
+            arguments.sort(key=colours.__getitem__)
+        stack.extend((i, False) for i in reversed(arguments))
+    return order
+
+
+def _describe(op: Op) -> list[object]:
+    attributes: list[object] = [[name, _attribute(op, value)] for name, value in sorted(op.attributes)]
+    return [op.kind, attributes, *_describe_spec(op.out, op.kind)]
+
+
+def _attribute(op: Op, value: object) -> object:
+    """A constant's 1 and 1.0 are one value in a floating dtype."""
+    if op.kind == "constant" and isinstance(value, int | float) and "float" in op.out.dtype:
+        return repr(float(value))
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _describe_spec(spec: TensorSpec, kind: str) -> list[object]:
+    strides = [
+        0 if extent == 1 or spec.numel == 0 else stride for extent, stride in zip(spec.shape, spec.strides, strict=True)
+    ]
+    offset = spec.offset * spec.element_bytes % ALIGNMENT_BYTES if kind == "input" else spec.offset
+    return [list(spec.shape), spec.dtype, strides, offset]
+
+
+def _digest(value: object) -> str:
+    return hashlib.sha256(json.dumps(value, separators=(",", ":")).encode()).hexdigest()[:KEY_DIGITS]

@@ -1,0 +1,126 @@
+"""Whether a graph says only possible things.
+
+A database's body is hostile data: every number that later becomes a loop bound, an index or an allocation is
+checked here, once, at the door.
+"""
+
+from __future__ import annotations
+
+import math
+
+from engine.ir.graph import DTYPE_BYTES, Attribute, Graph, Op, TensorSpec
+from engine.ir.ops import ARITY, OP_CLASS, OpClass
+from engine.ir.shapes import FLOATS, TRUTH_KINDS, GraphError, infer_shape
+
+MAX_OPS = 50_000
+MAX_RANK = 12
+MAX_ELEMENTS = 2**40
+MAX_LABEL = 200
+
+
+def verify(graph: Graph) -> Graph:
+    """Return the graph, or raise GraphError with one sentence that says which op is wrong and how."""
+    if not isinstance(graph.ops, tuple) or not 0 < len(graph.ops) <= MAX_OPS:
+        raise GraphError(f"a graph has 1 to {MAX_OPS} ops")
+    roots: list[TensorSpec] = []
+    for index, op in enumerate(graph.ops):
+        try:
+            _verify_op(graph, index, op)
+            roots.append(_verify_view(graph, op, roots) if op.kind == "view" else op.out)
+        except GraphError as error:
+            raise GraphError(f"op {index} ({str(op.kind)[:40]}): {error}") from None
+    _verify_ends(graph)
+    return graph
+
+
+def verify_spec(spec: TensorSpec) -> None:
+    """Raise GraphError unless shape, strides, offset and dtype are possible."""
+    if not isinstance(spec.dtype, str) or spec.dtype not in DTYPE_BYTES:
+        raise GraphError(f"unknown dtype {str(spec.dtype)[:40]!r}")
+    numbers = (*spec.shape, *spec.strides, spec.offset)
+    if not all(_is_index(number, MAX_ELEMENTS + 1) for number in numbers):
+        raise GraphError(f"shape, strides and offset are whole numbers from 0 to {MAX_ELEMENTS}")
+    if len(spec.shape) != len(spec.strides) or len(spec.shape) > MAX_RANK:
+        raise GraphError(f"a tensor has one stride an axis and at most {MAX_RANK} axes")
+    if math.prod(spec.shape) > MAX_ELEMENTS or spec.storage_elements > MAX_ELEMENTS:
+        raise GraphError(f"a tensor has at most {MAX_ELEMENTS} elements")
+
+
+def _verify_op(graph: Graph, index: int, op: Op) -> None:
+    if op.kind not in OP_CLASS:
+        raise GraphError("unknown kind of op")
+    if len(op.inputs) != ARITY[op.kind]:
+        raise GraphError(f"takes {ARITY[op.kind]} inputs, not {len(op.inputs)}")
+    if not all(_is_index(i, index) for i in op.inputs):
+        raise GraphError("reads an op that doesn't come before it")
+    verify_spec(op.out)
+    _verify_attributes(op)
+    specs = [graph.ops[i].out for i in op.inputs]
+    if op.kind not in ("input", "view") and not op.out.is_contiguous:
+        raise GraphError("has a result that isn't contiguous")
+    if op.kind == "constant" and op.out.shape != ():
+        raise GraphError("is a constant with axes")
+    if OP_CLASS[op.kind] in (OpClass.POINTWISE, OpClass.REDUCTION, OpClass.CONTRACTION):
+        expected = infer_shape(op.kind, [spec.shape for spec in specs], op.attribute("axes", ()))
+        if op.out.shape != expected:
+            raise GraphError(f"has shape {op.out.shape}, and its inputs give {expected}")
+    _verify_dtypes(op, specs)
+
+
+def _verify_dtypes(op: Op, specs: list[TensorSpec]) -> None:
+    if (op.kind in TRUTH_KINDS) and op.out.dtype != "bool":
+        raise GraphError(f"gives bool, not {op.out.dtype}")
+    if op.kind == "where" and specs[0].dtype != "bool":
+        raise GraphError(f"has a condition of dtype {specs[0].dtype}")
+    if op.kind == "matmul":
+        left, right = specs
+        if left.dtype != right.dtype or left.dtype not in FLOATS or op.out.dtype not in FLOATS:
+            raise GraphError(f"multiplies {left.dtype} by {right.dtype} into {op.out.dtype}")
+
+
+def _verify_view(graph: Graph, op: Op, roots: list[TensorSpec]) -> TensorSpec:
+    """The spec of the storage that the view reads; a view of a view reads the same storage."""
+    root = roots[op.inputs[0]]
+    if graph.ops[op.inputs[0]].kind == "constant":
+        raise GraphError("views a constant")
+    if op.out.dtype != root.dtype:
+        raise GraphError(f"views {root.dtype} as {op.out.dtype}")
+    if op.out.storage_elements > root.storage_elements:
+        raise GraphError("reaches past the end of what it views")
+    return root
+
+
+def _verify_attributes(op: Op) -> None:
+    values: dict[str, Attribute] = dict(op.attributes)
+    if list(values) != sorted(values) or len(values) != len(op.attributes):
+        raise GraphError("attributes are sorted by name and occur once")
+    if op.kind == "constant":
+        legal = list(values) == ["value"] and isinstance(values["value"], int | float)
+    elif op.kind == "matmul":
+        legal = list(values) == ["allow_tf32"] and isinstance(values["allow_tf32"], bool)
+    elif OP_CLASS[op.kind] is OpClass.REDUCTION:
+        axes = values.get("axes")
+        legal = list(values) == ["axes"] and isinstance(axes, tuple) and all(_is_index(a, MAX_RANK) for a in axes)
+    else:
+        legal = not values
+    if not legal:
+        raise GraphError("has missing, unknown or ill-typed attributes")
+
+
+def _verify_ends(graph: Graph) -> None:
+    if not graph.outputs:
+        raise GraphError("a graph has at least one output")
+    if not all(_is_index(i, len(graph.ops)) for i in (*graph.inputs, *graph.outputs)):
+        raise GraphError("an input or output of the graph names no op")
+    if len(set(graph.inputs)) != len(graph.inputs) or set(graph.inputs) != {
+        index for index, op in enumerate(graph.ops) if op.kind == "input"
+    }:
+        raise GraphError("the graph's inputs are its input ops, each once")
+    if graph.labels and len(graph.labels) != len(graph.inputs):
+        raise GraphError("a graph has one label an input, or none")
+    if not all(isinstance(t, str) and len(t) <= MAX_LABEL and t.isprintable() for t in graph.labels):
+        raise GraphError(f"a label is printable text of at most {MAX_LABEL} characters")
+
+
+def _is_index(value: object, below: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < below

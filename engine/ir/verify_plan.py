@@ -1,0 +1,79 @@
+"""Whether a kernel or a grouping says only possible things: the door for whatever a database or a pipe holds."""
+
+from __future__ import annotations
+
+from engine.ir.graph import Graph, TensorSpec
+from engine.ir.kernel import Kernel
+from engine.ir.ops import OP_CLASS, OpClass
+from engine.ir.plan import BufferView, Grouping, KernelCall
+from engine.ir.shapes import GraphError
+from engine.ir.verify import verify, verify_spec
+
+FAMILIES = ("contraction", "rowwise", "pointwise")
+
+
+def verify_kernel(kernel: Kernel) -> Kernel:
+    """Return the kernel, or raise GraphError: unknown family, or a body that the family doesn't cover."""
+    verify_body(kernel.family, verify(kernel.body))
+    return kernel
+
+
+def verify_body(family: str, body: Graph) -> None:
+    """Raise GraphError unless the body's ops are those of the family."""
+    if family not in FAMILIES:
+        raise GraphError(f"unknown kernel family {str(family)[:40]!r}")
+    classes = [OP_CLASS[op.kind] for op in body.ops]
+    contractions, reductions = classes.count(OpClass.CONTRACTION), classes.count(OpClass.REDUCTION)
+    fits = {
+        "contraction": contractions == 1 and reductions == 0,
+        "rowwise": contractions == 0 and reductions > 0,
+        "pointwise": contractions == 0 and reductions == 0,
+    }
+    if not fits[family]:
+        raise GraphError(f"a {family} kernel can't hold {contractions} contractions and {reductions} reductions")
+
+
+def verify_grouping(grouping: Grouping) -> Grouping:
+    """Return the grouping, or raise GraphError: a view past its buffer, a spec that isn't the kernel's, a buffer
+    that is read before it is written, or written twice."""
+    for spec in grouping.buffers:
+        verify_spec(spec)
+    written = {result for call in grouping.calls for result in call.results}
+    ready = set(range(len(grouping.buffers))) - written
+    for position, call in enumerate(grouping.calls):
+        try:
+            _verify_call(grouping, call, ready)
+        except GraphError as error:
+            raise GraphError(f"call {position}: {error}") from None
+        ready.update(call.results)
+    if not grouping.outputs:
+        raise GraphError("a grouping has at least one output")
+    for view in grouping.outputs:
+        _verify_buffer_view(grouping, view, ready)
+    return grouping
+
+
+def _verify_call(grouping: Grouping, call: KernelCall, ready: set[int]) -> None:
+    wanted = call.kernel.body.input_specs()
+    if len(call.arguments) != len(wanted) or len(call.results) != len(call.kernel.body.outputs):
+        raise GraphError("has more or fewer arguments or results than its kernel")
+    for view, spec in zip(call.arguments, wanted, strict=True):
+        _verify_buffer_view(grouping, view, ready)
+        if view.spec != spec:
+            raise GraphError("passes a tensor that isn't the one its kernel reads")
+    for buffer, spec in zip(call.results, call.kernel.body.output_specs(), strict=True):
+        if not 0 <= buffer < len(grouping.buffers) or buffer in ready:
+            raise GraphError("writes a buffer that doesn't exist or is written already")
+        if grouping.buffers[buffer] != TensorSpec.contiguous(spec.shape, spec.dtype):
+            raise GraphError("writes a buffer of another shape or dtype")
+    if len(set(call.results)) != len(call.results):
+        raise GraphError("writes one buffer twice")
+
+
+def _verify_buffer_view(grouping: Grouping, view: BufferView, ready: set[int]) -> None:
+    verify_spec(view.spec)
+    if view.buffer not in ready:
+        raise GraphError("reads a buffer that doesn't exist or isn't written yet")
+    buffer = grouping.buffers[view.buffer]
+    if view.spec.dtype != buffer.dtype or view.spec.storage_elements > buffer.storage_elements:
+        raise GraphError("reads past a buffer, or reads it as another dtype")

@@ -1,0 +1,35 @@
+"""From a device's name to a device, or to one sentence that says what is missing and what to do about it."""
+
+from __future__ import annotations
+
+import os
+import re
+from importlib.util import find_spec
+
+from engine.codegen import illegal_because, render
+from engine.measure.cuda import CudaDevice, CudaSettings
+from engine.measure.device import Device, DeviceError
+
+_CUDA_NAME = re.compile(r"cuda(?::(\d+))?")
+_WITHOUT_GPU = "without one, browse a database with `emmy-tui DB`, or watch the demo with `emmy-tui --demo`"
+
+
+def open_device(name: str, *, jobs: int | None = None) -> Device:
+    """Open "cuda" or "cuda:N" with `jobs` compile processes (default: one a CPU). Takes as long as torch does to load.
+
+    Raises DeviceError for an unknown name, for missing packages and for a GPU that can't be used.
+    """
+    found = _CUDA_NAME.fullmatch(name)
+    if found is None:
+        raise DeviceError(f"{name!r} is no device to tune on; it is cuda:0, cuda:1, …")
+    missing = [package for package in ("torch", "triton") if find_spec(package) is None]
+    if missing:
+        raise DeviceError(
+            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed; "
+            f"`pip install 'emmy-tui[tune]'` adds what tuning needs; {_WITHOUT_GPU}"
+        )
+    settings = CudaSettings(index=int(found.group(1) or 0), compilers=jobs or os.cpu_count() or 1)
+    try:
+        return CudaDevice(settings, render, illegal_because)
+    except DeviceError as error:
+        raise DeviceError(f"{name} can't be used: {error}; tuning needs a GPU; {_WITHOUT_GPU}") from None

@@ -1,0 +1,44 @@
+"""What a ranking time and a deploy time are: every setting that a number of either regime was taken under, as data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from types import MappingProxyType
+from typing import Any
+
+from engine.vocabulary import Regime
+
+
+@dataclass(frozen=True, slots=True)
+class RegimeSettings:
+    """`checks` launches are compared with a reference, each on fresh inputs and poisoned outputs.
+
+    A window is one sample of at least `window_ms` of work; warming up takes at most `warmup_ms`.
+    """
+
+    regime: Regime
+    ptxas_level: int
+    checks: int
+    windows: int
+    window_ms: float
+    warmup_ms: float
+
+    @property
+    def text(self) -> str:
+        """Canonical JSON of everything above: what is recorded beside a run's numbers."""
+        return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+
+    @classmethod
+    def from_data(cls, data: dict[str, Any]) -> RegimeSettings:
+        return cls(**{**data, "regime": Regime(data["regime"])})
+
+
+RANKING = RegimeSettings(Regime.RANKING, ptxas_level=3, checks=1, windows=5, window_ms=0.8, warmup_ms=10.0)
+"""About 4 ms of timing. Level 3 because a lower one saves little: compiling is mostly Triton's own passes."""
+
+DEPLOY = RegimeSettings(Regime.DEPLOY, ptxas_level=3, checks=10, windows=25, window_ms=2.5, warmup_ms=100.0)
+"""About 60 ms of timing, and ten checks: one check misses a race that moves from run to run."""
+
+REGIMES: Mapping[Regime, RegimeSettings] = MappingProxyType({Regime.RANKING: RANKING, Regime.DEPLOY: DEPLOY})

@@ -1,0 +1,313 @@
+"""The benchmark process of one GPU: checks and times one candidate at a time, and may die of any of them.
+
+It holds the inputs and references of the kernels it saw last, so that a candidate costs a launch, a comparison and a
+few ms of replays. Before each step that may hang it says how long that step may take; the engine kills it past that.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from engine.codegen import KernelSource
+from engine.ir.json_form import grouping_from_json, kernel_from_json
+from engine.ir.kernel import Kernel
+from engine.measure.channel import Channel, ChannelClosed, Message
+from engine.measure.child_side import open_channel
+from engine.measure.gate import Deviation, impossible_time, largest_norm, tolerance, wrong_result
+from engine.measure.regimes import RegimeSettings
+from engine.runtime import (
+    BuildError,
+    Case,
+    CompiledSource,
+    Launch,
+    TimingPlan,
+    allow_scratch_memory,
+    assemble_plan,
+    bind_launch,
+    compare,
+    compile_source,
+    expected_ms,
+    failure_of,
+    is_intact,
+    one_line,
+    overwrite_inputs,
+    poison,
+    prepare_case,
+    prepare_plan_case,
+    probe_us,
+    quantiles,
+    read_context,
+    read_target,
+    references_for,
+    registers_and_spills,
+    repair,
+    time_launches,
+)
+from engine.vocabulary import BuildReport, Context, Failure, FailureKind, Target, Timing
+
+CACHED_CASES = 2
+PREPARE_LIMIT_S = 300.0
+LOAD_LIMIT_S = 90.0
+LAUNCH_LIMIT_S = 2.0
+STEP_LIMIT_S = 5.0
+SLOWDOWN_LIMIT = 2000.0
+"""A first launch may take LAUNCH_LIMIT_S plus this many times what the chip needs at its best."""
+
+
+class Rejected(Exception):
+    """A candidate that ran and may not pass."""
+
+    def __init__(self, failure: Failure, error: float | None = None) -> None:
+        super().__init__(failure.cause)
+        self.failure = failure
+        self.error = error
+
+
+def main(read_fd: int, write_fd: int, parent: int) -> None:
+    """Serve measuring requests until the channel closes. The first message names the device."""
+    channel = open_channel(read_fd, write_fd, parent)
+    try:
+        first = channel.receive()
+        try:
+            bench = open_bench(channel, int(first["device"]), Path(first["folder"]))
+        except Exception as error:
+            channel.send({"unusable": describe_unusable(error)})
+            return
+        channel.send(bench.hello())
+        while True:
+            bench.serve(channel.receive())
+    except ChannelClosed:
+        return
+
+
+def describe_unusable(error: Exception) -> str:
+    """Why this process can't measure, in one sentence for a person."""
+    if not torch.cuda.is_available():
+        return "torch sees no CUDA GPU here (is the driver installed, and is torch a CUDA build?)"
+    text = one_line(str(error)) or type(error).__name__
+    if "C compiler" in text or "gcc" in text:
+        return f"Triton needs a C compiler to launch kernels; install gcc or set CC ({text})"
+    return f"the GPU can't be used: {text}"
+
+
+def open_bench(channel: Channel, index: int, folder: Path) -> Bench:
+    """Take the GPU into use. Raises whatever torch, the driver or Triton's host side have against it."""
+    device = torch.device("cuda", index)
+    torch.cuda.set_device(device)
+    torch.zeros(1, device=device)
+    torch.cuda.synchronize()
+    allow_scratch_memory(device)
+    _load_launcher()
+    return Bench(channel, folder, device, read_context(index), read_target(index))
+
+
+class Bench:
+    """Everything the benchmark process knows. One request at a time."""
+
+    def __init__(self, channel: Channel, folder: Path, device: torch.device, context: Context, target: Target) -> None:
+        self._channel = channel
+        self._folder = folder
+        self._device = device
+        self._context = context
+        self._target = target
+        self._kernels: dict[str, Kernel] = {}
+        self._cases: OrderedDict[str, Case] = OrderedDict()
+        self._step = "start"
+
+    def hello(self) -> Message:
+        return {"context": asdict(self._context), "target": asdict(self._target)}
+
+    def serve(self, request: Message) -> None:
+        """Answer one request. A GPU whose context is broken ends the process after the answer."""
+        start = time.perf_counter()
+        work: Callable[[Message], Message] = {"measure": self._measure, "assemble": self._assemble}[request["op"]]
+        try:
+            answer = work(request)
+        except Rejected as rejected:
+            answer = {"failure": asdict(rejected.failure), "error": rejected.error}
+        except BuildError as error:
+            answer = {"failure": asdict(error.failure)}
+        except Exception as error:
+            answer = {"failure": asdict(self._failure_of(error))}
+        if "failure" in answer:
+            self._clean_up(FailureKind(answer["failure"]["kind"]))
+            answer["broken"] = not _context_is_sound()
+        self._channel.send({**answer, "id": request["id"], "run_s": time.perf_counter() - start})
+        if answer.get("broken"):
+            os._exit(0)
+
+    def _measure(self, request: Message) -> Message:
+        settings = RegimeSettings.from_data(request["regime"])
+        kernel = self._kernel(request["kernel"])
+        case = self._case(kernel)
+        self._enter("load", LOAD_LIMIT_S)
+        compiled = self._compile(request["source"], settings)
+        launch = bind_launch(compiled, case.inputs, case.outputs)
+        timing, error = self._check_and_time(launch, case, settings, kernel.flops, kernel.bytes_moved)
+        return {"timing": asdict(timing), "error": error, "build": asdict(_build_report(compiled))}
+
+    def _assemble(self, request: Message) -> Message:
+        settings = RegimeSettings.from_data(request["regime"])
+        grouping = grouping_from_json(request["grouping"])
+        self._enter("prepare", PREPARE_LIMIT_S)
+        self._cases.clear()
+        case = prepare_plan_case(grouping, 0, self._device)
+        self._enter("load", LOAD_LIMIT_S)
+        compiled = {key: self._compile(text, settings) for key, text in request["sources"].items()}
+        plan = assemble_plan(grouping, compiled, case.inputs)
+        case = replace(case, outputs=plan.outputs, written=plan.written)
+        kernels = [call.kernel for call in grouping.calls]
+        flops, moved = sum(k.flops for k in kernels), sum(k.bytes_moved for k in kernels)
+        timing, error = self._check_and_time(plan.launch, case, settings, flops, moved)
+        return {"timing": asdict(timing), "error": error}
+
+    def _kernel(self, text: str) -> Kernel:
+        kernel = self._kernels.get(text)
+        if kernel is None:
+            kernel = self._kernels[text] = kernel_from_json(text)
+        return kernel
+
+    def _case(self, kernel: Kernel) -> Case:
+        case = self._cases.get(kernel.key)
+        if case is None:
+            self._enter("prepare", PREPARE_LIMIT_S)
+            while len(self._cases) >= CACHED_CASES:
+                self._cases.popitem(last=False)
+            case = self._cases[kernel.key] = self._prepare(kernel)
+        self._cases.move_to_end(kernel.key)
+        return case
+
+    def _prepare(self, kernel: Kernel) -> Case:
+        """A case, for which the cases of earlier kernels give way if need be."""
+        try:
+            return prepare_case(kernel, 0, self._device)
+        except torch.OutOfMemoryError:
+            self._cases.clear()
+        _free_memory()
+        return prepare_case(kernel, 0, self._device)
+
+    def _compile(self, source: str, settings: RegimeSettings) -> CompiledSource:
+        """The binary that a compile process left in the cache."""
+        return compile_source(KernelSource.from_json(source), self._target, self._folder, settings.ptxas_level)
+
+    def _check_and_time(
+        self, launch: Launch, case: Case, settings: RegimeSettings, flops: int, bytes_moved: int
+    ) -> tuple[Timing, float]:
+        """The timing, and the largest error of all checks. Raises Rejected for what may not pass."""
+        floor_s = flops / self._target.peak_bf16 + bytes_moved / self._target.memory_bandwidth
+        estimate_us = self._first_launch(launch, case, floor_s)
+        error = self._check(launch, case, settings.checks, estimate_us)
+        plan = TimingPlan(settings.window_ms, settings.windows, settings.warmup_ms)
+        self._enter("timing", STEP_LIMIT_S + 10e-3 * expected_ms(plan, estimate_us))
+        samples = time_launches(launch, plan, estimate_us)
+        timing = Timing(*quantiles(samples), samples)
+        if failure := impossible_time(timing.median_us, flops, bytes_moved, self._target):
+            raise Rejected(failure, error)
+        return timing, error
+
+    def _first_launch(self, launch: Launch, case: Case, floor_s: float) -> float:
+        """Run twice, once to see whether it ends, once to see how long it takes (us)."""
+        poison(case.written, case.poison_byte)
+        torch.cuda.synchronize()
+        self._enter("first launch", LAUNCH_LIMIT_S + SLOWDOWN_LIMIT * floor_s)
+        launch()
+        torch.cuda.synchronize()
+        return probe_us(launch)
+
+    def _check(self, launch: Launch, case: Case, checks: int, estimate_us: float) -> float:
+        """Compare `checks` times, each on poisoned outputs, all but the first on fresh inputs; the largest error."""
+        self._enter("check", STEP_LIMIT_S + 4 * checks * (case.prepare_s + estimate_us * 1e-6))
+        try:
+            error = _check_once(launch, case, case.references)
+        except Rejected:
+            if is_intact(case):
+                raise
+            # An earlier candidate wrote into what this one was compared with: not this one's fault.
+            repair(case)
+            error = _check_once(launch, case, case.references)
+        if checks == 1:
+            return error
+        try:
+            for seed in range(case.seed + 1, case.seed + checks):
+                overwrite_inputs(case, seed)
+                error = max(error, _check_once(launch, case, references_for(case)))
+        finally:
+            overwrite_inputs(case, case.seed)
+        launch()
+        if not is_intact(case):
+            repair(case)
+            raise Rejected(Failure(FailureKind.WRONG_RESULT, "it writes into memory that is not its output"), error)
+        return error
+
+    def _enter(self, step: str, limit_s: float) -> None:
+        self._step = step
+        self._channel.send({"step": step, "limit_s": limit_s})
+
+    def _failure_of(self, error: Exception) -> Failure:
+        print(f"{self._step}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+        if self._step == "load":
+            return failure_of(error)
+        return failure_of(error, otherwise=FailureKind.CRASH)
+
+    def _clean_up(self, kind: FailureKind) -> None:
+        if kind is FailureKind.OUT_OF_MEMORY:
+            self._cases.clear()
+        if kind in (FailureKind.OUT_OF_MEMORY, FailureKind.CRASH):
+            _free_memory()
+
+
+def _check_once(launch: Launch, case: Case, references: Sequence[torch.Tensor]) -> float:
+    """The error of one run on poisoned outputs. Raises Rejected if it is too large."""
+    poison(case.written, case.poison_byte)
+    launch()
+    found = [Deviation(*pair) for pair in compare(case.outputs, references)]
+    limits = [
+        tolerance(Deviation(*eager), str(output.dtype).removeprefix("torch."))
+        for eager, output in zip(case.eager, case.outputs, strict=True)
+    ]
+    error = largest_norm(found)
+    if failure := wrong_result(found, limits):
+        raise Rejected(failure, error)
+    return error
+
+
+def _build_report(compiled: CompiledSource) -> BuildReport:
+    """What the driver says of a loaded binary, for what the compile process could not tell."""
+    registers, spills = registers_and_spills(compiled)
+    return replace(compiled.build, registers=registers, spills=spills)
+
+
+def _load_launcher() -> None:
+    """Build Triton's host side now, so that a missing C compiler shows at once and no candidate pays for it."""
+    from triton.runtime import driver
+
+    utilities: Any = driver.active.utils
+    utilities.get_device_properties(torch.cuda.current_device())
+
+
+def _context_is_sound() -> bool:
+    """False after an error that stays (illegal access and its kin): every later call in this process fails too."""
+    try:
+        torch.cuda.synchronize()
+        torch.zeros(1, device="cuda").add_(1).item()
+    except Exception:
+        return False
+    return True
+
+
+def _free_memory() -> None:
+    gc.collect()
+    try:
+        torch.cuda.empty_cache()
+    except RuntimeError:
+        return

@@ -1,0 +1,155 @@
+"""The prior of a machine that has measured nothing: an analytic cost model.
+
+time = launch + waves of programs, where a wave takes as long as the slowest of what its programs share (multipliers,
+loads from L2, issue slots, the latency that too shallow a pipeline leaves exposed), and never less than device
+memory or L2 need for the bytes. It is a roofline with the terms that decide between schedules of one kernel: tile
+efficiency, wave quantization, padding at the edges, pipeline depth, spilled registers, programs in flight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from engine.prior.cold_constants import Constants
+from engine.prior.features import FeatureMatrix
+from engine.prior.geometry import MAX_REGISTERS, Column
+
+_Columns = Mapping[str, Column]
+_WaveTime = Callable[[Column], Column]
+"""us of one wave, by how many programs share a multiprocessor in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColdModel:
+    """Predicts without any measurement. Rows with undecided knobs get a lower bound of their completions."""
+
+    constants: Constants = field(default_factory=Constants)
+
+    @property
+    def version(self) -> str:
+        return "cold-1"
+
+    def predict(self, matrix: FeatureMatrix) -> Column:
+        """See `Prior`: ln(us), one a row."""
+        f = {name: matrix.values[:, position] for position, name in enumerate(matrix.names)}
+        bound = _roofline(f, self.constants)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            contraction = f["contractions"] > 0
+            if contraction.all():
+                body = _contraction(f, self.constants)
+            elif not contraction.any():
+                body = _streaming(f, self.constants)
+            else:
+                body = np.where(contraction, _contraction(f, self.constants), _streaming(f, self.constants))
+        us = self.constants.launch_us + np.where(np.isnan(body), bound, np.maximum(body, bound))
+        return np.asarray(np.log(us), dtype=np.float64)
+
+    def refit(self, matrix: FeatureMatrix, log_us: Column) -> ColdModel:
+        """Itself: there is nothing to learn."""
+        return self
+
+
+def _roofline(f: _Columns, c: Constants) -> Column:
+    """us that bytes and flops need at the least: L2 serves what fits in it, device memory the rest."""
+    bandwidth = np.where(f["bytes"] < c.l2_bytes, c.l2_speedup, 1.0) * f["memory_bandwidth"]
+    peak = np.where(f["contractions"] > 0, _peak(f), f["peak_fp32"])
+    return 1e6 * np.maximum(f["bytes"] / bandwidth, f["flops"] / peak)
+
+
+def _peak(f: _Columns) -> Column:
+    """FLOP/s of the multiplier that operand width and precision allow; three TF32 passes make one fp32 product."""
+    tf32 = np.where(f["PRECISION"] == 1, f["peak_tf32"] / 3, f["peak_tf32"])
+    fp32 = np.where(f["PRECISION"] == 0, f["peak_fp32"], tf32)
+    return np.where(
+        f["left_width"] <= 2,
+        f["peak_bf16"] * 2 / f["left_width"],
+        np.where(f["left_width"] == 4, fp32, f["peak_fp32"] / 2),
+    )
+
+
+def _contraction(f: _Columns, c: Constants) -> Column:
+    """us of a tiled contraction after its launch."""
+    stages, descriptor = f["NUM_STAGES"], f["LOADS"] == 1
+    flops = 2 * f["tile_area"] * f["BLOCK_K"]
+    rate = _peak(f) * 1e-6 / f["multiprocessors"] * _tile_efficiency(f, c)
+    excess = np.maximum(f["registers"] / MAX_REGISTERS - 1.0, 0.0)
+    spill = 1.0 + np.where(f["tensor_core"] == 2, c.wgmma_spill, c.spill) * excess
+    multiply = flops / rate * spill
+    alone = multiply * 4 / np.minimum(f["NUM_WARPS"], 4) + c.step_us
+    link = f["memory_bandwidth"] * c.link_speedup * 1e-6 / f["multiprocessors"]
+    load = f["stage_bytes"] / link * np.where(f["GROUP_M"] > 1, 1.0, 1.0 + c.raster)
+    issue = np.where(descriptor, 0.0, c.issue_us_per_kib * f["stage_bytes"] / 1024) + c.step_issue_us
+    latency = np.where(descriptor, c.descriptor_latency_us, c.pointer_latency_us)
+    ahead = np.maximum(stages - 1, 1)
+    exposed = np.where(stages > 1, (latency + load) / ahead, latency + load + alone)
+    epilogue = f["tile_area"] * f["output_width"] / link * c.store_cost
+
+    def wave(together: Column) -> Column:
+        busy = (np.maximum(multiply, load) + issue) * together
+        step = (busy**c.sharpness + alone**c.sharpness + exposed**c.sharpness) ** (1 / c.sharpness)
+        return f["steps"] * step + c.program_us + epilogue * together
+
+    total = _waves(f, wave, c.smoothing)
+    return total * np.where(f["PERSISTENT"] == 1, 1.0 + c.persistent, 1.0) + 0.0 * f["PERSISTENT"] * f["GROUP_M"]
+
+
+def _tile_efficiency(f: _Columns, c: Constants) -> Column:
+    """Share of the multiplier's peak that a tile reaches, by the shape that one warp or warp group works on."""
+    groups = np.maximum(f["NUM_WARPS"] / 4, 1)
+    wgmma = c.wgmma_peak * np.where(groups * 64 > f["BLOCK_M"], c.split_group, 1.0)
+    wgmma = wgmma * np.where((f["left_width"] == 4) & (f["right_transposed"] == 0), c.wgmma_transpose, 1.0)
+    per_warp = f["tile_area"] / f["NUM_WARPS"]
+    mma = c.mma_peak * per_warp / (per_warp + c.mma_area)
+    fma = c.fma_peak * f["elements_per_thread"] / (f["elements_per_thread"] + c.fma_elements)
+    kind = f["tensor_core"]
+    return np.where(kind == 2, wgmma, np.where(kind == 1, mma, fma)) + 0.0 * kind
+
+
+def _streaming(f: _Columns, c: Constants) -> Column:
+    """us of a kernel that streams rows or elements, after its launch."""
+    looped = f["steps"] > 1
+    staged = f["shared_bytes"] > 0
+    passes = np.where(looped, f["reductions"] + 1, 1)
+    elements = f["tile_area"] * f["steps"]
+    per_sm = 1e-6 / f["multiprocessors"]
+    spill = 1.0 + c.spill * np.maximum(f["registers"] / MAX_REGISTERS - 1.0, 0.0)
+    instructions = spill * _stream_instructions(f, c, passes) * np.where(staged, 1.0 + c.staged, 1.0)
+    compute = elements * instructions / (f["peak_fp32"] / 2 * per_sm)
+    fits = f["resident"] * f["multiprocessors"] * elements * f["left_width"] < c.l2_bytes
+    move = f["bytes"] / f["programs"] / np.where(f["bytes"] < c.l2_bytes, c.l2_speedup, 1.0)
+    move = move + (passes - 1) * elements * f["left_width"] / np.where(fits, c.l2_speedup, 1.0)
+    move = move / (f["memory_bandwidth"] * per_sm)
+    ahead = np.where(staged, np.maximum(f["NUM_STAGES"] - 1, 1), 1.0)
+    trips = np.where(looped, f["steps"] * passes / ahead, 1.0)
+    latency = trips * c.stream_latency_us + f["reductions"] * (c.reduce_us + c.reduce_warp_us * f["NUM_WARPS"])
+    alone = latency + c.thread_us * instructions * f["elements_per_thread"] * f["steps"] + c.stream_program_us
+
+    def wave(together: Column) -> Column:
+        busy = np.maximum(np.maximum(compute, move), c.dispatch_us) * together
+        return (busy**c.stream_sharpness + alone**c.stream_sharpness) ** (1 / c.stream_sharpness)
+
+    total = _waves(f, wave, c.stream_smoothing)
+    hint = np.where(f["EVICTION"] == 0, 1.0, np.where(f["EVICTION"] == 1, 1.0 + c.evict_first, 1.0 + c.evict_last))
+    return total * hint * np.where(f["PERSISTENT"] == 1, 1.0 + c.persistent, 1.0) + 0.0 * (
+        f["PERSISTENT"] + f["EVICTION"]
+    )
+
+
+def _stream_instructions(f: _Columns, c: Constants, passes: Column) -> Column:
+    """Instructions an element: its ops, most of them again in each pass, and its loads and stores by their width."""
+    work = f["pointwise_ops"] + c.reduction_ops * f["reductions"]
+    accesses = (f["inputs"] + f["outputs"] - 1 + passes) * 16 / f["vector_bytes"]
+    return c.op_instructions * work * np.where(passes > 1, 1.5, 1.0) + c.access_instructions * accesses
+
+
+def _waves(f: _Columns, wave: _WaveTime, smoothing: float) -> Column:
+    """us of all programs: full waves and a last one; a share `smoothing` of it as if no program waited for a wave."""
+    slots = f["multiprocessors"] * f["resident"]
+    full = np.floor(f["programs"] / slots)
+    last = np.ceil((f["programs"] - full * slots) / f["multiprocessors"])
+    stepped = full * wave(f["resident"]) + np.where(last > 0, wave(np.maximum(last, 1.0)), 0.0)
+    smooth = f["programs"] / slots * wave(f["resident"])
+    return np.where(full >= 1, (1 - smoothing) * stepped + smoothing * smooth, stepped)

@@ -1,0 +1,57 @@
+"""What Triton's interpreter gets wrong or leaves out, put right while a kernel runs in it.
+
+Each work-around names the condition that ends it. They are in force only inside `interpreter_repairs`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import triton.language as tl
+from triton.language.extra import libdevice
+from triton.runtime import interpreter
+
+
+@contextlib.contextmanager
+def interpreter_repairs() -> Iterator[None]:
+    """Repair the interpreter of this process while the block runs."""
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(mock.patch.object(interpreter.InterpreterBuilder, "create_dot", _dot))
+        stack.enter_context(mock.patch.object(libdevice, "tanh", _function(np.tanh)))
+        stack.enter_context(mock.patch.object(libdevice, "pow", _function(np.power)))
+        yield
+
+
+def _dot(builder: Any, a: Any, b: Any, d: Any, input_precision: Any, max_num_imprecise_acc: Any) -> Any:
+    """Multiply in the accumulator's dtype. Triton 3.6 multiplies the raw bits of bfloat16.
+
+    Ends when the interpreter's own create_dot converts bfloat16 operands.
+    """
+    product = np.matmul(_numbers(a), _numbers(b), dtype=d.data.dtype)
+    return interpreter.TensorHandle(product + d.data, d.dtype.scalar)
+
+
+def _numbers(handle: Any) -> Any:
+    if handle.dtype.scalar == tl.bfloat16:
+        return (handle.data.astype(np.uint32) << 16).view(np.float32)
+    return handle.data
+
+
+def _function(compute: Callable[..., Any]) -> Callable[..., Any]:
+    """A libdevice function on the interpreter's tensors.
+
+    Ends when the interpreter implements extern_elementwise (3.6 raises NotImplementedError).
+    """
+
+    def call(*arguments: Any) -> Any:
+        values = [argument.handle.data for argument in arguments]
+        like = max(arguments, key=lambda argument: argument.handle.data.ndim)
+        with np.errstate(all="ignore"):
+            result = compute(*values).astype(values[0].dtype)
+        return tl.tensor(interpreter.TensorHandle(result, like.dtype.scalar), like.type)
+
+    return call

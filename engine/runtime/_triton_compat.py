@@ -1,0 +1,57 @@
+"""Work-arounds for what Triton versions do differently, each with the condition that ends it."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Iterator
+
+import triton
+from triton import knobs
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+ALIGNED = [["tt.divisibility", 16]]
+"""Attribute of a pointer argument that is a multiple of 16 bytes, as Triton's own launcher states it."""
+
+
+def pointer_attributes(types: tuple[str, ...]) -> dict[tuple[int, ...], list[list[object]]]:
+    """Attributes of a signature whose pointers are all 16-byte aligned.
+
+    Keys are paths of positions since Triton 3.3. Ends when ASTSource takes argument names here.
+    """
+    return {(i,): list(ALIGNED) for i, text in enumerate(types) if text.startswith("*")}
+
+
+def gpu_target(capability: int) -> GPUTarget:
+    """The CUDA target of a compute capability (major * 10 + minor), with warps of 32 threads."""
+    return GPUTarget("cuda", capability, 32)
+
+
+def build(
+    function: object, names: tuple[str, ...], types: tuple[str, ...], capability: int, options: dict[str, object]
+) -> object:
+    """Compile a @triton.jit function ahead of time; needs no driver and no GPU.
+
+    `triton.compile` with an ASTSource is the path that Triton's own ahead-of-time tool takes. Ends when Triton offers
+    a compile call that takes a target and a signature.
+    """
+    source = ASTSource(function, dict(zip(names, types, strict=True)), {}, pointer_attributes(types))
+    return triton.compile(source, target=gpu_target(capability), options=options)
+
+
+@contextlib.contextmanager
+def captured_ptxas_log() -> Iterator[io.StringIO]:
+    """What `ptxas -v` prints while the block runs, and anything else Python code prints there.
+
+    Triton writes ptxas's log to a file that it deletes, and prints it on stdout when asked to; on failure it prints the
+    whole PTX there too. Ends when a compiled kernel carries its register and spill counts (3.6 leaves that undone).
+    """
+    text = io.StringIO()
+    before = knobs.nvidia.dump_ptxas_log
+    knobs.nvidia.dump_ptxas_log = True
+    try:
+        with contextlib.redirect_stdout(text):
+            yield text
+    finally:
+        knobs.nvidia.dump_ptxas_log = before

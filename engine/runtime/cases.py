@@ -1,0 +1,124 @@
+"""A set of inputs, what the outputs should be for them, and how far eager in the same dtypes is from that."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from engine.ir.graph import Graph, TensorSpec
+from engine.ir.kernel import Kernel
+from engine.ir.plan import Grouping
+from engine.runtime.assemble import empty_buffer, evaluate_plan
+from engine.runtime.comparison import GARBAGE_BYTE, NAN_BYTE, compare, holds_nan, same_bits
+from engine.runtime.inputs import make_inputs
+from engine.runtime.reference import evaluate
+
+Tensors = tuple[torch.Tensor, ...]
+Evaluate = Callable[[Sequence[torch.Tensor], torch.dtype | None], Tensors]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What one kernel, or one whole plan, is checked with.
+
+    `outputs` are compared with `references`; `written` are all contiguous buffers that a run writes, poisoned with
+    `poison_byte` before it (no NaN pattern where the reference holds a NaN). `eager` is eager's (norm, worst element)
+    against the references, one pair an output. `prepare_s` is what one set of inputs and references costs.
+    """
+
+    seed: int
+    specs: tuple[TensorSpec, ...]
+    evaluate: Evaluate
+    inputs: Tensors
+    references: Tensors
+    eager: tuple[tuple[float, float], ...]
+    poison_byte: int
+    prepare_s: float
+    outputs: Tensors = ()
+    written: Tensors = ()
+
+
+def prepare_case(kernel: Kernel, seed: int, device: torch.device) -> Case:
+    """The case of one kernel, outputs allocated. Raises torch's OutOfMemoryError if it can't fit."""
+    body = kernel.body
+    outputs = tuple(empty_buffer(spec, device) for spec in body.output_specs())
+
+    def run(inputs: Sequence[torch.Tensor], dtype: torch.dtype | None) -> Tensors:
+        return tuple(evaluate(body, inputs, dtype=dtype))
+
+    return _prepare(body.input_specs(), (body,), run, seed, device, outputs)
+
+
+def prepare_plan_case(grouping: Grouping, seed: int, device: torch.device) -> Case:
+    """The case of a whole plan, without outputs; its reference runs the plan's kernels one after the other."""
+    written = {index for call in grouping.calls for index in call.results}
+    specs = grouping.buffers[: len(grouping.buffers) - len(written)]
+    bodies = [call.kernel.body for call in grouping.calls]
+
+    def run(inputs: Sequence[torch.Tensor], dtype: torch.dtype | None) -> Tensors:
+        return tuple(evaluate_plan(grouping, inputs, lambda graph, tensors: evaluate(graph, tensors, dtype=dtype)))
+
+    return _prepare(specs, bodies, run, seed, device, ())
+
+
+def overwrite_inputs(case: Case, seed: int) -> None:
+    """Put the inputs of another seed where the case's inputs are, so that bound launches and graphs read them."""
+    for old, new in zip(case.inputs, make_inputs(case.specs, seed, _device_of(case)), strict=True):
+        old.untyped_storage().copy_(new.untyped_storage())
+
+
+def references_for(case: Case) -> Tensors:
+    """What the outputs should be for the inputs that are there now, in float64."""
+    return case.evaluate(case.inputs, torch.float64)
+
+
+def is_intact(case: Case) -> bool:
+    """Whether nothing wrote into the inputs or references: a candidate may write past its outputs and pass unseen."""
+    inputs = tuple(make_inputs(case.specs, case.seed, _device_of(case)))
+    return same_bits(case.inputs, inputs) and same_bits(case.references, case.evaluate(inputs, torch.float64))
+
+
+def repair(case: Case) -> None:
+    """Write the case's own inputs and references again."""
+    overwrite_inputs(case, case.seed)
+    for old, new in zip(case.references, references_for(case), strict=True):
+        old.copy_(new)
+
+
+@contextlib.contextmanager
+def tf32_where_allowed(bodies: Sequence[Graph]) -> Iterator[None]:
+    """Eager multiplies fp32 in TF32 exactly where a graph says that the user allows it."""
+    allowed = any(bool(op.attribute("allow_tf32")) for body in bodies for op in body.ops if op.kind == "matmul")
+    before = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = allowed
+    try:
+        yield
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = before
+
+
+def _prepare(
+    specs: tuple[TensorSpec, ...],
+    bodies: Sequence[Graph],
+    run: Evaluate,
+    seed: int,
+    device: torch.device,
+    outputs: Tensors,
+) -> Case:
+    start = time.perf_counter()
+    inputs = tuple(make_inputs(specs, seed, device))
+    # A copy, because a reference may be a view of an input, and of its expanded axes too.
+    references = tuple(result.clone() for result in run(inputs, torch.float64))
+    byte = GARBAGE_BYTE if holds_nan(references) else NAN_BYTE
+    prepare_s = time.perf_counter() - start
+    with tf32_where_allowed(bodies):
+        eager = compare(run(inputs, None), references)
+    return Case(seed, specs, run, inputs, references, eager, byte, prepare_s, outputs, outputs)
+
+
+def _device_of(case: Case) -> torch.device:
+    return case.references[0].device

@@ -1,0 +1,38 @@
+"""A copy of a database that is whole at every moment, so that a demo never runs on the shipped file."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+
+from engine.store.connection import open_connection
+from engine.store.errors import SQLITE_ERRORS, explain
+
+
+def copy_database(source: Path, destination: Path) -> Path:
+    """Copy a database, also one that is being written, with SQLite's backup; an existing destination is replaced.
+
+    The copy appears whole or not at all. Raises StoreError.
+    """
+    origin = open_connection(source, read_only=True, create=False)
+    destination = destination.expanduser().absolute()
+    part = destination.with_name(destination.name + ".part")
+    try:
+        destination.parent.mkdir(parents=True, exist_ok=True)
+        part.unlink(missing_ok=True)
+        copy = sqlite3.connect(part, isolation_level=None)
+        try:
+            origin.db.conn.backup(copy)
+            copy.execute("PRAGMA journal_mode = DELETE").fetchall()
+        finally:
+            copy.close()
+        for suffix in ("-wal", "-shm"):
+            destination.with_name(destination.name + suffix).unlink(missing_ok=True)
+        os.replace(part, destination)
+    except SQLITE_ERRORS as error:
+        part.unlink(missing_ok=True)
+        raise explain(error, destination) from error
+    finally:
+        origin.close()
+    return destination

@@ -1,0 +1,120 @@
+"""What can go wrong with a database, each as one clear sentence that names the cause and the way out.
+
+StoreError
+├── StoreMissing      no file there
+├── NotADatabase      a file of another kind
+├── NotEmmys          a SQLite database of another program
+├── NewerSchema       written by a newer Emmy
+├── StoreReadOnly     the folder, the file or the file system can't be written
+├── StoreUnreadable   the file can't be read
+├── StoreFull         no space left on the disk
+├── StoreLocked       another process holds the write lock
+├── StoreDamaged      SQLite says that the file is damaged
+└── BadRow            one row of the database doesn't say what its column promises
+"""
+
+from __future__ import annotations
+
+import errno
+import shutil
+import sqlite3
+from pathlib import Path
+
+
+class StoreError(Exception):
+    """The root of everything above; its text is meant for a person."""
+
+
+class StoreMissing(StoreError):
+    pass
+
+
+class NotADatabase(StoreError):
+    pass
+
+
+class NotEmmys(StoreError):
+    pass
+
+
+class NewerSchema(StoreError):
+    pass
+
+
+class StoreReadOnly(StoreError):
+    pass
+
+
+class StoreUnreadable(StoreError):
+    pass
+
+
+class StoreFull(StoreError):
+    pass
+
+
+class StoreLocked(StoreError):
+    pass
+
+
+class StoreDamaged(StoreError):
+    pass
+
+
+class BadRow(StoreError):
+    pass
+
+
+_SCARCE_BYTES = 64 * 1024
+"""SQLite reports a full disk as an I/O error where it maps memory; with less than this free, that is the cause."""
+
+
+def explain(error: Exception, path: Path) -> StoreError:
+    """The StoreError that says in words what a sqlite3.Error or an OSError at `path` means."""
+    if isinstance(error, OSError):
+        return _explain_os(error, path)
+    name = str(getattr(error, "sqlite_errorname", None) or "")
+    text = str(error)
+    if name.startswith("SQLITE_FULL") or (name.startswith("SQLITE_IOERR") and _is_full(path)):
+        return _full(path)
+    if name.startswith("SQLITE_NOTADB"):
+        return NotADatabase(f"{path} is no SQLite database; name another file, and Emmy creates it")
+    if name.startswith("SQLITE_CORRUPT"):
+        return StoreDamaged(
+            f"{path} is damaged ({text}); save what can be read with `sqlite3 {path} .recover`, "
+            "or name another database with --db"
+        )
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return StoreLocked(f"{path} is locked by another process that writes it; wait for it, or name another database")
+    if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_AUTH")):
+        return StoreReadOnly(
+            f"{path} can't be written ({text}); make it and its folder writable, or name another database with --db"
+        )
+    return StoreError(f"{path}: {text or type(error).__name__}; name another database with --db if this stays")
+
+
+def _explain_os(error: OSError, path: Path) -> StoreError:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return _full(path)
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        where = error.filename or path
+        return StoreReadOnly(
+            f"{where} can't be written ({error.strerror}); name a database in another folder with --db"
+        )
+    return StoreError(f"{path}: {error.strerror or error}; name another database with --db")
+
+
+def _full(path: Path) -> StoreFull:
+    return StoreFull(
+        f"no space left on the disk of {path}; everything measured before is kept, free some space and run it again"
+    )
+
+
+def _is_full(path: Path) -> bool:
+    try:
+        return shutil.disk_usage(path.parent).free < _SCARCE_BYTES
+    except OSError:
+        return False
+
+
+SQLITE_ERRORS = (sqlite3.Error, OSError)

@@ -1,0 +1,215 @@
+"""Why candidates failed: clusters of one normalized cause, and the knob values that set a cluster apart.
+
+A value is worth naming if every row of the cluster has it and not every candidate that worked has it too: what the
+good ones share explains nothing. Where nothing worked, the other failures are the comparison.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.knobs import canonical_position
+from engine.store.connection import Connection, Row
+from engine.store.queries import matching_kernels
+from engine.store.rows import read_many_knobs
+from engine.vocabulary import KnobValue, Regime
+
+Knobs = dict[str, KnobValue]
+Place = tuple[str, str]
+"""A kernel key and a context key: candidates are compared within it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedKnob:
+    """A knob value of every row of a cluster. `elsewhere` is the share, 0 to 1, of the comparison that has it too."""
+
+    name: str
+    value: KnobValue
+    elsewhere: float
+
+
+@dataclass(frozen=True, slots=True)
+class FailedRow:
+    kernel: str
+    label: str
+    schedule: Knobs
+    kind: str
+    regime: str
+
+
+@dataclass(frozen=True, slots=True)
+class FailureCluster:
+    """Failed candidates with the same normalized cause.
+
+    `shared` are the values that set the cluster apart, the most telling first; empty for a single row, about which
+    nothing can be said, and `note` then says so. `lift` is how much likelier this failure is among candidates with
+    all the shared values than among all candidates of these kernels (1 = not at all). `example` is one full cause.
+    """
+
+    cause: str
+    count: int
+    kinds: tuple[str, ...]
+    kernels: tuple[str, ...]
+    shared: tuple[SharedKnob, ...]
+    lift: float
+    note: str
+    example: str
+    rows: tuple[FailedRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    place: Place
+    knobs: Knobs
+    kind: str
+    rowid: int
+    regime: Regime
+
+
+class _Group:
+    """Candidates to compare with; which of them have a knob value is found once for all clusters."""
+
+    def __init__(self, members: Sequence[Knobs]) -> None:
+        self._members = members
+        self._having: dict[tuple[str, type, KnobValue], NDArray[np.bool_]] = {}
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def having(self, name: str, value: KnobValue) -> NDArray[np.bool_]:
+        """One truth value a member."""
+        pair = (name, type(value), value)
+        if pair not in self._having:
+            found = (_has(knobs, name, value) for knobs in self._members)
+            self._having[pair] = np.fromiter(found, dtype=np.bool_, count=len(self._members))
+        return self._having[pair]
+
+    def having_all(self, shared: Sequence[SharedKnob]) -> int:
+        return int(np.logical_and.reduce([self.having(knob.name, knob.value) for knob in shared]).sum())
+
+
+_RANKING_FAILED = (
+    "SELECT kernel_key, context_key, schedule, failure_kind, normalized_cause, id FROM measurement "
+    "WHERE status = 'failed' AND kernel_key = ? ORDER BY id"
+)
+_DEPLOY_FAILED = (
+    "SELECT kernel_key, context_key, schedule, deploy_failure, deploy_normalized_cause, rowid FROM node "
+    "WHERE deploy_status IS NOT NULL AND deploy_status = 'failed' AND kernel_key = ? ORDER BY rowid"
+)
+_WORKED = "SELECT schedule FROM measurement WHERE kernel_key = ? AND context_key = ? AND status = 'ok'"
+
+
+def failure_clusters(connection: Connection, kernel_text: str) -> tuple[FailureCluster, ...]:
+    """Largest cluster first; equal sizes by cause."""
+    kernels = matching_kernels(connection, kernel_text)
+    clusters: dict[str, list[_Failed]] = defaultdict(list)
+    for key in kernels:
+        for regime, sql in ((Regime.RANKING, _RANKING_FAILED), (Regime.DEPLOY, _DEPLOY_FAILED)):
+            rows = connection.tuples(sql, (key,))
+            knobs = read_many_knobs([row[2] for row in rows])
+            for (kernel, context, _, kind, cause, rowid), values in zip(rows, knobs, strict=True):
+                clusters[cause or ""].append(_Failed((kernel, context), values, kind or "", rowid, regime))
+    places = {failed.place for rows in clusters.values() for failed in rows}
+    worked = {place: _worked(connection, place) for place in sorted(places)}
+    sizes = Counter(failed.place for rows in clusters.values() for failed in rows)
+    by_size = sorted(clusters.items(), key=lambda item: (-len(item[1]), item[0]))
+    return tuple(
+        _cluster(cause, rows, _comparison(rows, clusters, worked), kernels, sizes, _example(connection, rows[0]))
+        for cause, rows in by_size
+    )
+
+
+def _worked(connection: Connection, place: Place) -> _Group:
+    return _Group(read_many_knobs([row[0] for row in connection.tuples(_WORKED, place)]))
+
+
+def _example(connection: Connection, failed: _Failed) -> str:
+    column, table, key = (
+        ("cause", "measurement", "id") if failed.regime is Regime.RANKING else ("deploy_cause", "node", "rowid")
+    )
+    return str(connection.tuples(f"SELECT {column} FROM {table} WHERE {key} = ?", (failed.rowid,))[0][0] or "")
+
+
+def _comparison(
+    rows: Sequence[_Failed], clusters: dict[str, list[_Failed]], worked: dict[Place, _Group]
+) -> list[_Group]:
+    """What worked in the cluster's places; where nothing did, what failed there for another cause."""
+    here = {failed.place for failed in rows}
+    good = [worked[place] for place in sorted(here) if len(worked[place])]
+    if good:
+        return good
+    others = [other for other in clusters.values() if other is not rows]
+    bad = [failed.knobs for other in others for failed in other if failed.place in here]
+    return [_Group(bad)] if bad else []
+
+
+def _cluster(
+    cause: str,
+    rows: Sequence[_Failed],
+    comparison: Sequence[_Group],
+    kernels: dict[str, Row],
+    sizes: Counter[Place],
+    example: str,
+) -> FailureCluster:
+    shared = _telling(rows, comparison) if len(rows) > 1 else ()
+    hit = dict.fromkeys(failed.place[0] for failed in rows)
+    return FailureCluster(
+        cause=cause,
+        count=len(rows),
+        kinds=tuple(dict.fromkeys(failed.kind for failed in rows)),
+        kernels=tuple(kernels[key]["label"] or key for key in hit),
+        shared=shared,
+        lift=_lift(rows, comparison, shared),
+        note=_note(rows, comparison, shared, sizes),
+        example=example,
+        rows=tuple(
+            FailedRow(failed.place[0], kernels[failed.place[0]]["label"], failed.knobs, failed.kind, str(failed.regime))
+            for failed in rows
+        ),
+    )
+
+
+def _telling(rows: Sequence[_Failed], comparison: Sequence[_Group]) -> tuple[SharedKnob, ...]:
+    common = dict(rows[0].knobs)
+    for failed in rows:
+        for name in [name for name, value in common.items() if not _has(failed.knobs, name, value)]:
+            del common[name]
+    if not comparison:
+        return ()
+    size = sum(len(group) for group in comparison)
+    found = [
+        SharedKnob(name, value, sum(int(group.having(name, value).sum()) for group in comparison) / size)
+        for name, value in common.items()
+    ]
+    telling = [knob for knob in found if knob.elsewhere < 1]
+    return tuple(sorted(telling, key=lambda knob: (knob.elsewhere, canonical_position(knob.name, knob.value))))
+
+
+def _has(knobs: Knobs, name: str, value: KnobValue) -> bool:
+    """The type counts: True and 1 are equal in Python and two values of a knob."""
+    found = knobs.get(name)
+    return found == value and type(found) is type(value)
+
+
+def _lift(rows: Sequence[_Failed], comparison: Sequence[_Group], shared: Sequence[SharedKnob]) -> float:
+    if not shared:
+        return 1.0
+    alike = sum(group.having_all(shared) for group in comparison)
+    return (len(rows) + sum(len(group) for group in comparison)) / (len(rows) + alike)
+
+
+def _note(
+    rows: Sequence[_Failed], comparison: Sequence[_Group], shared: Sequence[SharedKnob], sizes: Counter[Place]
+) -> str:
+    if len(rows) == 1:
+        return "a single failure: nothing to compare it with"
+    if not comparison and len(rows) == sum(sizes[place] for place in {failed.place for failed in rows}):
+        return "every candidate of these kernels failed this way: look at the cause, not at the knobs"
+    if not shared:
+        return "no knob value sets these apart from the candidates that worked"
+    return ""

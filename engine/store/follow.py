@@ -1,0 +1,115 @@
+"""A run as events again: what its rows say happened, and then what another process goes on writing.
+
+The journal (`event`) and the tree (`node`) number their changes together, so one number says how far a reader has
+come. Reads are short and happen only after another connection committed, so the writer's log can't grow behind them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from engine.events import Event, NodeState, RunFinished, RunStarted, StateChanged
+from engine.store import reads
+from engine.store.connection import Connection, Row
+from engine.store.event_rows import node_opened, node_visited, read_event, run_finished, run_started
+from engine.store.history import nodes_taken_over
+from engine.store.records import StoredRun
+from engine.store.rows import unreal
+
+Numbered = tuple[int, Event]
+
+_NODES = (
+    "SELECT key, parent, kernel_key, label, depth, prior, visits, best_us, state, opened, seq, updated_at FROM node "
+    "WHERE run = ? AND seq > ? ORDER BY seq"
+)
+_EVENTS = "SELECT seq, at, kind, body FROM event WHERE run = ? AND seq > ? ORDER BY seq"
+
+
+@dataclass(slots=True)
+class _Reader:
+    """How far one reader has come in one run."""
+
+    connection: Connection
+    run: str
+    seq: int = 0
+    state: str = ""
+    started: bool = False
+    opened: set[str] = field(default_factory=set)
+
+    def news(self) -> tuple[list[Event], bool]:
+        """Everything since the last call, in order, and whether the run has ended."""
+        with self.connection.one_moment():
+            stored = reads.run(self.connection, self.run)
+            journal = self.connection.rows(_EVENTS, (self.run, self.seq))
+            nodes = self.connection.rows(_NODES, (self.run, self.seq))
+        numbered = [(row["seq"], read_event(row)) for row in journal]
+        numbered += [item for row in nodes for item in self._node_events(row)]
+        numbered.sort(key=lambda item: item[0])
+        self.seq = max([self.seq, *(row["seq"] for row in (*journal, *nodes))])
+        ended = reads.has_ended(stored)
+        events = [event for _, event in numbered]
+        if not self.started:
+            events = [*nodes_taken_over(self.connection, events, self.opened), *events]
+        return self._framed(stored, events, ended=ended), ended
+
+    def _node_events(self, row: Row) -> Iterator[Numbered]:
+        if row["key"] not in self.opened:
+            self.opened.add(row["key"])
+            yield row["opened"], node_opened(row)
+        best_us = unreal(row["best_us"])
+        if row["visits"] or best_us is not None or row["state"] != NodeState.OPEN:
+            yield row["seq"], node_visited(row, row["visits"], best_us, row["state"])
+
+    def _framed(self, stored: StoredRun, events: list[Event], *, ended: bool) -> list[Event]:
+        """Add what the run's own row says: a start, a state and an end that the journal doesn't hold."""
+        if not self.started:
+            self.started = True
+            told = next((event for event in events if isinstance(event, RunStarted)), None)
+            if told is not None:
+                events.remove(told)
+            events.insert(0, told or run_started(stored, str(self.connection.path)))
+        for event in events:
+            if isinstance(event, StateChanged):
+                self.state = event.state
+        at = stored.ended_at if ended and stored.ended_at is not None else stored.started_at
+        if stored.state != self.state:
+            self.state = stored.state
+            changed = StateChanged(at=at, state=stored.state, reason=stored.reason or "")
+            events.append(changed) if ended else events.insert(_after_start(events), changed)
+        if ended and not any(isinstance(event, RunFinished) for event in events):
+            events += run_finished(stored, at)
+        return events
+
+
+def events_of_run(connection: Connection, run: str) -> Iterator[Event]:
+    """What happened in a run so far."""
+    events, _ = _Reader(connection, run).news()
+    yield from events
+
+
+def follow_run(connection: Connection, run: str | None, *, poll_s: float, stop: Callable[[], bool]) -> Iterator[Event]:
+    """Yields until the run ends or `stop()`; with run None, first waits until there is a run, and takes the latest."""
+    version = -1
+    reader: _Reader | None = None
+    while not stop():
+        latest = connection.data_version()
+        if latest != version:
+            version = latest
+            if reader is None:
+                reader = _reader(connection, run)
+            events, ended = reader.news() if reader is not None else ([], False)
+            yield from events
+            if ended:
+                return
+        time.sleep(poll_s)
+
+
+def _reader(connection: Connection, run: str | None) -> _Reader | None:
+    stored = reads.run(connection, run) if run is not None else reads.latest_run(connection)
+    return _Reader(connection, stored.id) if stored is not None else None
+
+
+def _after_start(events: list[Event]) -> int:
+    return 1 if events and isinstance(events[0], RunStarted) else 0

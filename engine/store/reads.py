@@ -1,0 +1,184 @@
+"""Plain lookups: what is known of a candidate, a kernel, a run or a grouping. Each is one short read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+
+from engine.events import RunState
+from engine.ir.json_form import grouping_from_json, grouping_to_json, kernel_from_json, program_from_json
+from engine.ir.kernel import Kernel
+from engine.ir.plan import Grouping, Program
+from engine.knobs import canonical_position
+from engine.store.connection import Connection, Row
+from engine.store.errors import StoreError
+from engine.store.records import RecordedAssembly, RecordedGrouping, StoredRun
+from engine.store.rows import (
+    DEPLOY_COLUMNS,
+    named_row,
+    read_failure,
+    read_measurement,
+    read_schedules,
+    read_timing,
+    schedules_text,
+    unreal,
+)
+from engine.store.writes import plan_key
+from engine.vocabulary import Context, Measurement, Regime, Schedule, Target
+
+_RANKING = "SELECT * FROM measurement WHERE kernel_key = ? AND context_key = ?"
+_DEPLOY = (
+    f"SELECT kernel_key, schedule, context_key, {', '.join(DEPLOY_COLUMNS.values())} FROM node "
+    "WHERE deploy_status IS NOT NULL AND kernel_key = ? AND context_key = ?"
+)
+
+
+def measurement(
+    connection: Connection, kernel_key: str, schedule: Schedule, context_key: str, regime: Regime
+) -> Measurement | None:
+    sql = _RANKING if regime is Regime.RANKING else f"{_DEPLOY} AND 1"
+    order = "" if regime is Regime.RANKING else " ORDER BY deploy_status = 'ok' DESC, deploy_at, key LIMIT 1"
+    row = connection.first(f"{sql} AND schedule = ?{order}", (kernel_key, context_key, schedule.key))
+    return read_measurement(row, regime) if row else None
+
+
+def best(connection: Connection, kernel_key: str, context_key: str, regime: Regime) -> Measurement | None:
+    """The fastest ok measurement; ties break by canonical knob order."""
+    where = (kernel_key, context_key)
+    if regime is Regime.RANKING:
+        sql = f"{_RANKING} AND status = 'ok' AND median_us = (SELECT min(median_us) FROM measurement "
+        sql += "WHERE kernel_key = ? AND context_key = ? AND status = 'ok')"
+        rows = connection.rows(sql, where * 2)
+    else:
+        rows = connection.rows(f"{_DEPLOY} AND deploy_status = 'ok' ORDER BY deploy_us", where)
+        rows = [row for row in rows if row["deploy_us"] == rows[0]["deploy_us"]]
+    tied = [read_measurement(row, regime) for row in rows]
+    return min(tied, key=lambda m: [canonical_position(*knob) for knob in m.schedule.knobs], default=None)
+
+
+def schedules(connection: Connection, kernel_key: str, context_key: str) -> tuple[Schedule, ...]:
+    """Every schedule with a ranking row, in the order in which the rows were written."""
+    sql = "SELECT schedule FROM measurement WHERE kernel_key = ? AND context_key = ? ORDER BY id"
+    keys = [str(row[0]) for row in connection.tuples(sql, (kernel_key, context_key))]
+    with named_row(f"a schedule of kernel {kernel_key}"):
+        return tuple(Schedule.from_key(key) for key in keys)
+
+
+def context(row: Row) -> Context:
+    with named_row(f"context {row['key']}"):
+        values = {f.name: row[f.name] for f in fields(Context)}
+        return Context(**{**values, "cold_l2": bool(row["cold_l2"])})
+
+
+def contexts(connection: Connection) -> tuple[Context, ...]:
+    return tuple(context(row) for row in connection.rows("SELECT * FROM context ORDER BY rowid"))
+
+
+def target(connection: Connection, context_key: str) -> Target:
+    """The chip of a context; an H200 where the recording doesn't say."""
+    row = connection.first("SELECT target FROM context WHERE key = ?", (context_key,))
+    if row is None or not row["target"]:
+        return Target()
+    with named_row(f"the chip of context {context_key}"):
+        return Target(**json.loads(row["target"]))
+
+
+def kernels(connection: Connection) -> tuple[Kernel, ...]:
+    return tuple(_kernel(row) for row in connection.rows("SELECT key, body FROM kernel ORDER BY rowid"))
+
+
+def kernel(connection: Connection, key: str) -> Kernel:
+    row = connection.first("SELECT key, body FROM kernel WHERE key = ?", (key,))
+    if row is None:
+        raise StoreError(f"{connection.path} holds no kernel {key}")
+    return _kernel(row)
+
+
+def _kernel(row: Row) -> Kernel:
+    with named_row(f"kernel {row['key']}"):
+        found = kernel_from_json(row["body"])
+        if found.key != row["key"]:
+            raise ValueError("its body is another kernel's")
+        return found
+
+
+_RUN = f"SELECT {', '.join(f.name for f in fields(StoredRun))} FROM run"
+
+
+def runs(connection: Connection) -> tuple[StoredRun, ...]:
+    """Oldest first."""
+    return tuple(StoredRun(**row) for row in connection.rows(f"{_RUN} ORDER BY started_at, rowid"))
+
+
+def latest_run(connection: Connection) -> StoredRun | None:
+    row = connection.first(f"{_RUN} ORDER BY started_at DESC, rowid DESC LIMIT 1")
+    return StoredRun(**row) if row else None
+
+
+def run(connection: Connection, run_id: str) -> StoredRun:
+    row = connection.first(f"{_RUN} WHERE id = ?", (run_id,))
+    if row is None:
+        raise StoreError(
+            f"{connection.path} holds no run {run_id!r}; `runs` are listed by the screens and by `emmy eval`"
+        )
+    return StoredRun(**row)
+
+
+def has_ended(stored: StoredRun) -> bool:
+    return stored.ended_at is not None or stored.state in (RunState.FINISHED, RunState.STOPPED, RunState.FAILED)
+
+
+def program(connection: Connection, run_id: str) -> Program:
+    row = connection.first("SELECT program FROM run WHERE id = ?", (run_id,))
+    if row is None:
+        raise StoreError(f"{connection.path} holds no run {run_id!r}")
+    with named_row(f"the program of run {run_id}"):
+        return program_from_json(row["program"])
+
+
+def recorded_groupings(connection: Connection, run_id: str) -> tuple[RecordedGrouping, ...]:
+    return tuple(
+        _recorded_grouping(row)
+        for row in connection.rows("SELECT * FROM grouping WHERE run = ? ORDER BY position", (run_id,))
+    )
+
+
+def _recorded_grouping(row: Row) -> RecordedGrouping:
+    with named_row(f"grouping {row['id']}"):
+        grouping = grouping_from_json(row["plan"])
+        return RecordedGrouping(
+            id=row["id"],
+            decisions=grouping.decisions,
+            grouping=grouping,
+            sum_us=unreal(row["sum_us"]),
+            assembled_us=unreal(row["assembled_us"]),
+            reason=row["reason"] or row["cause"] or "",
+        )
+
+
+def assembled(
+    connection: Connection, grouping: Grouping, context_key: str, schedules: Mapping[str, Schedule] | None
+) -> RecordedAssembly | None:
+    """The newest assembly of this plan in this context: one that worked before one that failed.
+
+    With `schedules`, only an assembly of exactly those.
+    """
+    sql = "SELECT g.* FROM grouping AS g JOIN run AS r ON r.id = g.run "
+    sql += "WHERE g.plan_key = ? AND r.context_key = ? AND (g.assembled_us IS NOT NULL OR g.failure_kind IS NOT NULL) "
+    parameters: list[object] = [plan_key(grouping_to_json(grouping)), context_key]
+    if schedules is not None:
+        sql += "AND g.schedules = ? "
+        parameters.append(schedules_text(schedules))
+    row = connection.first(f"{sql} ORDER BY g.assembled_us IS NULL, g.rowid DESC LIMIT 1", parameters)
+    if row is None:
+        return None
+    with named_row(f"grouping {row['id']}"):
+        return RecordedAssembly(
+            timing=read_timing(
+                row["assembled_us"], row["assembled_low_us"], row["assembled_high_us"], row["assembled_samples"]
+            ),
+            error=unreal(row["error"]),
+            failure=read_failure(row["failure_kind"], row["cause"]),
+            schedules=read_schedules(row["schedules"]),
+        )

@@ -1,0 +1,162 @@
+"""Values to columns and back, without loss: what SQLite can't hold as it is, and what a hostile row can't smuggle in.
+
+SQLite turns NaN into NULL, so NaN is kept as text; a reader gets the same float again.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from itertools import chain
+from typing import Any
+
+from engine.ir import GraphError
+from engine.store.errors import BadRow
+from engine.store.normalize import normalize_cause
+from engine.vocabulary import (
+    BuildReport,
+    Failure,
+    FailureKind,
+    KnobValue,
+    Measurement,
+    Regime,
+    Schedule,
+    Status,
+    Timing,
+)
+
+RANKING_COLUMNS = {
+    "status": "status",
+    "us": "median_us",
+    "low_us": "low_us",
+    "high_us": "high_us",
+    "samples": "samples",
+    "failure": "failure_kind",
+    "cause": "cause",
+    "normalized_cause": "normalized_cause",
+    "registers": "registers",
+    "spills": "spills",
+    "shared_bytes": "shared_bytes",
+    "compile_s": "compile_s",
+    "run_s": "run_s",
+    "error": "error",
+}
+"""Field of a measurement -> its column in `measurement`."""
+
+DEPLOY_COLUMNS = {field: f"deploy_{field}" for field in RANKING_COLUMNS}
+"""Field of a measurement -> its column in `node`."""
+
+
+def real(value: float | None) -> float | str | None:
+    return "NaN" if value is not None and math.isnan(value) else value
+
+
+def unreal(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
+def text(value: str) -> str:
+    """Text that any SQLite and any terminal accepts: a lone surrogate becomes its escape."""
+    return value.encode("utf-8", "backslashreplace").decode()
+
+
+def samples_text(timing: Timing | None) -> str | None:
+    return json.dumps(timing.samples, separators=(",", ":")) if timing else None
+
+
+def outcome_columns(measurement: Measurement, columns: Mapping[str, str]) -> dict[str, Any]:
+    """The outcome of a measurement under the column names of its table."""
+    timing, failure, build = measurement.timing, measurement.failure, measurement.build
+    cause = text(failure.cause) if failure else None
+    values = {
+        "status": str(measurement.status),
+        "us": real(timing.median_us) if timing else None,
+        "low_us": real(timing.low_us) if timing else None,
+        "high_us": real(timing.high_us) if timing else None,
+        "samples": samples_text(timing),
+        "failure": str(failure.kind) if failure else None,
+        "cause": cause,
+        "normalized_cause": normalize_cause(cause) if cause is not None else None,
+        "registers": build.registers,
+        "spills": build.spills,
+        "shared_bytes": build.shared_bytes,
+        "compile_s": real(build.compile_s),
+        "run_s": real(measurement.run_s),
+        "error": real(measurement.error),
+    }
+    return {column: values[field] for field, column in columns.items()}
+
+
+def read_measurement(row: Mapping[str, Any], regime: Regime) -> Measurement:
+    """A row of `measurement` or a deploy row of `node`, marked as cached. Raises BadRow."""
+    columns = RANKING_COLUMNS if regime is Regime.RANKING else DEPLOY_COLUMNS
+    with named_row(f"the {regime} row of kernel {row['kernel_key']}, {row['schedule']}"):
+        value = {field: row[column] for field, column in columns.items()}
+        return Measurement(
+            kernel_key=str(row["kernel_key"]),
+            schedule=Schedule.from_key(row["schedule"]),
+            regime=regime,
+            context_key=str(row["context_key"]),
+            status=Status(value["status"]),
+            timing=read_timing(value["us"], value["low_us"], value["high_us"], value["samples"]),
+            failure=read_failure(value["failure"], value["cause"]),
+            build=BuildReport(
+                registers=value["registers"],
+                spills=value["spills"],
+                shared_bytes=value["shared_bytes"],
+                compile_s=unreal(value["compile_s"]),
+            ),
+            error=unreal(value["error"]),
+            run_s=unreal(value["run_s"]),
+            cached=True,
+        )
+
+
+def read_timing(us: Any, low_us: Any, high_us: Any, samples: Any) -> Timing | None:
+    if us is None:
+        return None
+    return Timing(float(us), float(low_us), float(high_us), tuple(float(sample) for sample in json.loads(samples)))
+
+
+def read_failure(kind: Any, cause: Any) -> Failure | None:
+    return Failure(FailureKind(kind), str(cause)) if kind else None
+
+
+def read_knobs(key: str) -> dict[str, KnobValue]:
+    with named_row(f"the schedule {key[:60]!r}"):
+        return Schedule.from_key(key).as_dict()
+
+
+def read_many_knobs(keys: Sequence[str]) -> list[dict[str, KnobValue]]:
+    """The knobs of many schedules in one go, about ten times as fast as one by one. Raises BadRow."""
+    with suppress(ValueError, RecursionError):
+        parsed = json.loads(f"[{','.join(keys)}]")
+        if len(parsed) == len(keys) and set(map(type, parsed)) <= {dict}:
+            values = chain.from_iterable(map(dict.values, parsed))
+            if set(map(type, values)) <= {int, str, bool}:
+                return list(parsed)
+    return [read_knobs(key) for key in keys]
+
+
+def schedules_text(schedules: Mapping[str, Schedule]) -> str:
+    """Canonical JSON of the schedule of each kernel: equal assignments have equal texts."""
+    return json.dumps({key: schedules[key].as_dict() for key in sorted(schedules)}, sort_keys=True)
+
+
+def read_schedules(key: str | None) -> dict[str, Schedule]:
+    parsed = json.loads(key) if key else {}
+    if not isinstance(parsed, dict):
+        raise ValueError("the schedules of a grouping are an object")
+    return {name: Schedule.from_key(json.dumps(knobs)) for name, knobs in parsed.items()}
+
+
+@contextmanager
+def named_row(name: str) -> Iterator[None]:
+    """Turn whatever a malformed row raises into a BadRow that names the row."""
+    try:
+        yield
+    except (GraphError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
+        said = " ".join(f"{name[:200]} can't be read: {str(error)[:200]}".split())
+        raise BadRow(f"{said}; the rest of the database is fine") from error

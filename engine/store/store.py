@@ -1,0 +1,190 @@
+"""The store: one SQLite file that keeps what was measured, and answers what is known."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+from engine.events import Event, RunState
+from engine.ir.kernel import Kernel
+from engine.ir.plan import Grouping, Program
+from engine.store import reads
+from engine.store.connection import Connection, open_connection
+from engine.store.failures import FailureCluster, failure_clusters
+from engine.store.follow import events_of_run, follow_run
+from engine.store.queries import KernelVariants, kernel_variants
+from engine.store.records import NodeRecord, RecordedAssembly, RecordedGrouping, RunInfo, StoredRun
+from engine.store.writes import Writer
+from engine.vocabulary import Context, Failure, Measurement, Regime, Schedule, Target, Timing
+
+
+class Store:
+    """One open database.
+
+    What it guarantees:
+    - A write is committed when its method returns. Whatever kills the process later, the row is there.
+    - The first ok measurement of a candidate in a context stays; an ok replaces a failure; nothing else is replaced.
+    - Readers never block the writer and see whole transactions only; a reader writes nothing.
+    - Every error is a StoreError with one sentence for a person; a failed write leaves the database as it was.
+
+    What it asks for:
+    - One thread at a time uses a store; a second thread or process opens its own (`read_only` for looking on).
+    - Contexts, kernels and runs are recorded before the rows that name them.
+    """
+
+    def __init__(self, connection: Connection, clock: Callable[[], float]) -> None:
+        self._connection = connection
+        self._writer = Writer(connection, clock)
+
+    @classmethod
+    def open(
+        cls, path: Path | str, *, read_only: bool = False, create: bool = True, clock: Callable[[], float] = time.time
+    ) -> Store:
+        """Open `path`, creating it (and its folder) unless told otherwise; an old schema is upgraded, nothing is lost.
+
+        Raises StoreError: see `engine.store.errors` for every kind.
+        """
+        return cls(open_connection(Path(path), read_only=read_only, create=create), clock)
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._connection.close()
+
+    @property
+    def path(self) -> Path:
+        return self._connection.path
+
+    @property
+    def frozen(self) -> bool:
+        """True if what another process writes from now on can't be seen through this store."""
+        return self._connection.frozen
+
+    # Writes
+
+    def record_context(self, context: Context, target: Target | None = None) -> None:
+        """`target` lets a replay generate code for the recorded chip."""
+        self._writer.context(context, target)
+
+    def record_kernel(self, kernel: Kernel) -> None:
+        self._writer.kernel(kernel)
+
+    def start_run(self, info: RunInfo) -> str:
+        """Returns the new run's id."""
+        return self._writer.start_run(info)
+
+    def end_run(self, run: str, state: RunState, summary: str = "{}") -> None:
+        """`summary` is JSON text; the fields of a RunFinished let a follower see the end as it was."""
+        self._writer.end_run(run, state, summary)
+
+    def record_grouping(self, run: str, grouping: Grouping) -> str:
+        """Returns the grouping's id. Its kernels are recorded before."""
+        return self._writer.grouping(run, grouping)
+
+    def score_grouping(self, grouping: str, sum_us: float | None, reason: str = "") -> None:
+        self._writer.score(grouping, sum_us, reason)
+
+    def record_assembled(
+        self,
+        grouping: str,
+        timing: Timing | None,
+        error: float | None = None,
+        failure: Failure | None = None,
+        schedules: Mapping[str, Schedule] | None = None,
+    ) -> None:
+        """The grouping as one graph, built with `schedules` (by structural key)."""
+        self._writer.assembled(grouping, timing, error, failure, schedules or {})
+
+    def record_measurement(
+        self, measurement: Measurement, *, run: str, trial: int = 0, nodes: Sequence[NodeRecord] = ()
+    ) -> None:
+        """Keep one ended candidate with the tree nodes it touched (root first, its leaf last), in one transaction.
+
+        A cached or "not recorded" measurement writes only its nodes.
+        """
+        self._writer.measurement(measurement, run, trial, nodes)
+
+    def record_nodes(self, run: str, nodes: Sequence[NodeRecord]) -> None:
+        self._writer.nodes(run, nodes)
+
+    def record_events(self, run: str, events: Sequence[Event]) -> None:
+        """Keep a run's events for those who follow it; pass every event that is emitted, in order, each once.
+
+        NodeOpened and NodeVisited become node rows, of Health the last is kept, CandidateStarted is live only.
+        """
+        self._writer.events(run, events)
+
+    # Lookups
+
+    def ranking(self, kernel_key: str, schedule: Schedule, context_key: str) -> Measurement | None:
+        return reads.measurement(self._connection, kernel_key, schedule, context_key, Regime.RANKING)
+
+    def deploy(self, kernel_key: str, schedule: Schedule, context_key: str) -> Measurement | None:
+        return reads.measurement(self._connection, kernel_key, schedule, context_key, Regime.DEPLOY)
+
+    def best(self, kernel_key: str, context_key: str, regime: Regime) -> Measurement | None:
+        """The fastest ok candidate; ties break by canonical knob order."""
+        return reads.best(self._connection, kernel_key, context_key, regime)
+
+    def schedules(self, kernel_key: str, context_key: str) -> tuple[Schedule, ...]:
+        """Every schedule with a ranking row, ok or failed, in the order of recording."""
+        return reads.schedules(self._connection, kernel_key, context_key)
+
+    def contexts(self) -> tuple[Context, ...]:
+        return reads.contexts(self._connection)
+
+    def target(self, context_key: str) -> Target:
+        return reads.target(self._connection, context_key)
+
+    def kernels(self) -> tuple[Kernel, ...]:
+        return reads.kernels(self._connection)
+
+    def kernel(self, key: str) -> Kernel:
+        """Raises StoreError if it isn't there, BadRow if its body is not a verified kernel with this key."""
+        return reads.kernel(self._connection, key)
+
+    def runs(self) -> tuple[StoredRun, ...]:
+        """Oldest first."""
+        return reads.runs(self._connection)
+
+    def latest_run(self) -> StoredRun | None:
+        return reads.latest_run(self._connection)
+
+    def program(self, run: str) -> Program:
+        return reads.program(self._connection, run)
+
+    def recorded_groupings(self, run: str) -> tuple[RecordedGrouping, ...]:
+        """In the order in which the run entered them."""
+        return reads.recorded_groupings(self._connection, run)
+
+    def assembled(
+        self, grouping: Grouping, context_key: str, schedules: Mapping[str, Schedule] | None = None
+    ) -> RecordedAssembly | None:
+        """The newest assembly of an equal plan (with exactly these schedules, if given)."""
+        return reads.assembled(self._connection, grouping, context_key, schedules)
+
+    # Questions
+
+    def variants(self, kernel_text: str = "", top: int = 20) -> tuple[KernelVariants, ...]:
+        """What was measured, best first, per kernel and context; `kernel_text` matches label, family, shape or key."""
+        return kernel_variants(self._connection, kernel_text, top)
+
+    def failures(self, kernel_text: str = "") -> tuple[FailureCluster, ...]:
+        """Failed candidates by cause, the largest cluster first, with the knob values that set them apart."""
+        return failure_clusters(self._connection, kernel_text)
+
+    def events_of(self, run: str) -> Iterator[Event]:
+        """What happened in a run so far, in order."""
+        return events_of_run(self._connection, run)
+
+    def follow(self, run: str | None = None, *, poll_s: float = 0.5, stop: Callable[[], bool]) -> Iterator[Event]:
+        """What happened in a run and what happens next, until it ends or `stop()`; None waits for the latest run."""
+        return follow_run(self._connection, run, poll_s=poll_s, stop=stop)

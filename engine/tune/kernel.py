@@ -1,0 +1,198 @@
+"""The inner search: tune one kernel alone, over its own forks, with the whole patience budget.
+
+Candidates are asked for in a window of fixed size, compile in parallel, and are told to the search in the order
+they were asked for, so that the path depends on the seed, the database and the prior, and on nothing else.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from concurrent.futures import CancelledError, Future
+from dataclasses import dataclass, field
+
+from engine.events import CandidateStarted, KernelFinished, KernelStarted, KernelState, Measured
+from engine.ir.kernel import Kernel
+from engine.search import Proposal, Search, StopReason
+from engine.tune.control import Stopped
+from engine.tune.finish import Finish
+from engine.tune.problem import Problem
+from engine.tune.scoring import kernel_scorer
+from engine.tune.tree import TreeReporter
+from engine.tune.workbench import Workbench
+from engine.vocabulary import Measurement, Regime, Schedule, Status
+
+SAME_CAUSE_LIMIT = 24
+"""So many first candidates that all fail the same way end a kernel's search: the rest would too."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelResult:
+    """What a kernel's search found. `us` is the deploy time where there is one, else the ranking time."""
+
+    kernel: Kernel
+    schedule: Schedule | None
+    us: float | None
+    reason: str
+
+
+@dataclass(slots=True)
+class _InFlight:
+    proposal: Proposal
+    schedule: Schedule
+    answer: Future[Measurement]
+
+
+@dataclass(slots=True)
+class _Progress:
+    best: Measurement | None = None
+    trial: int = 0
+    causes: set[str] = field(default_factory=set)
+
+
+def tune_kernel(bench: Workbench, problem: Problem, kernel: Kernel) -> KernelResult:
+    """Search the kernel's schedules until patience ends; raises Stopped if a stop was asked for meanwhile."""
+    bench.tell(KernelStarted, kernel=kernel.key, patience=bench.settings.patience)
+    space = problem.schedule_space(kernel)
+    search = Search(
+        space,
+        kernel_scorer(bench.prior, problem, kernel, bench.device.target),
+        patience=bench.settings.patience,
+        exploration=bench.settings.exploration,
+        limit=bench.settings.limit,
+    )
+    reporter = TreeReporter(bench, kernel.key)
+    finish = Finish(bench, kernel)
+    progress = _Progress()
+    try:
+        stop = _walk(bench, kernel, search, reporter, finish, progress)
+    except Stopped:
+        _report_end(bench, _conclude(kernel, progress, finish, "stopped"), KernelState.DONE)
+        raise
+    finish.wait()
+    result = _conclude(kernel, progress, finish, stop)
+    state = KernelState.FAILED if result.us is None else KernelState.DONE
+    _report_end(bench, result, state)
+    return result
+
+
+def _walk(
+    bench: Workbench, kernel: Kernel, search: Search, reporter: TreeReporter, finish: Finish, progress: _Progress
+) -> str:
+    """Ask, measure and tell until the search stops; returns why it stopped, in words."""
+    window: deque[_InFlight] = deque()
+    while True:
+        bench.checkpoint()
+        while len(window) < bench.settings.window:
+            with bench.tally.searching():
+                proposal = search.ask()
+            if proposal is None:
+                break
+            reporter.asked(proposal)
+            window.append(_start(bench, kernel, proposal, reporter))
+        if not window:
+            return _stop_text(search)
+        head = window.popleft()
+        measurement = _await(bench, head.answer)
+        _told(bench, kernel, search, reporter, finish, progress, head, measurement)
+        if progress.best is None and progress.trial >= SAME_CAUSE_LIMIT and len(progress.causes) == 1:
+            return f"the first {progress.trial} candidates all failed the same way: {next(iter(progress.causes))}"
+
+
+def _start(bench: Workbench, kernel: Kernel, proposal: Proposal, reporter: TreeReporter) -> _InFlight:
+    schedule = Schedule.of(proposal.knobs)
+    known = bench.recorder.ranking(kernel, schedule)
+    if known is not None:
+        answer: Future[Measurement] = Future()
+        answer.set_result(known)
+    else:
+        bench.tell(CandidateStarted, kernel=kernel.key, node=reporter.leaf_id(proposal), schedule=str(schedule))
+        answer = bench.device.submit(kernel, schedule, Regime.RANKING)
+    return _InFlight(proposal, schedule, answer)
+
+
+def _await(bench: Workbench, answer: Future[Measurement]) -> Measurement:
+    """Wait for a measurement, looking up now and then for an abort."""
+    while True:
+        try:
+            return answer.result(timeout=0.1)
+        except TimeoutError:
+            if bench.control.aborted:
+                raise Stopped from None
+        except CancelledError:
+            raise Stopped from None
+
+
+def _told(
+    bench: Workbench,
+    kernel: Kernel,
+    search: Search,
+    reporter: TreeReporter,
+    finish: Finish,
+    progress: _Progress,
+    head: _InFlight,
+    measurement: Measurement,
+) -> None:
+    us = measurement.us
+    with bench.tally.searching():
+        if measurement.status is Status.NOT_RECORDED:
+            search.skip(head.proposal)
+        else:
+            search.tell(head.proposal, None if us is None else 1.0 / us)
+    if measurement.status is not Status.NOT_RECORDED:
+        progress.trial += 1
+        bench.tally.count(measurement)
+    if measurement.failure is not None:
+        progress.causes.add(f"{measurement.failure.kind}: {measurement.failure.cause}")
+    best = us is not None and (progress.best is None or us < (progress.best.us or 0.0))
+    if best:
+        progress.best = measurement
+    nodes = reporter.told(head.proposal)
+    bench.recorder.record(measurement, run=bench.run, trial=progress.trial, nodes=nodes)
+    bench.tell(
+        Measured,
+        kernel=kernel.key,
+        node=reporter.leaf_id(head.proposal),
+        schedule=str(measurement.schedule),
+        regime=measurement.regime,
+        status=measurement.status,
+        trial=progress.trial,
+        us=us,
+        low_us=measurement.timing.low_us if measurement.timing else None,
+        high_us=measurement.timing.high_us if measurement.timing else None,
+        failure=measurement.failure.kind if measurement.failure else "",
+        cause=measurement.failure.cause if measurement.failure else "",
+        cached=measurement.cached,
+        best=best,
+    )
+    reporter.emit_visits(nodes)
+    if us is not None and progress.best is not None and progress.best.us is not None:
+        finish.consider(measurement, progress.best.us, reporter.leaf_record(head.proposal))
+
+
+def _stop_text(search: Search) -> str:
+    reasons = {
+        StopReason.PATIENCE: f"patience: {search.patience} candidates without a new best",
+        StopReason.EXHAUSTED: "every candidate of the space was tried",
+        StopReason.LIMIT: "the limit of candidates was reached",
+    }
+    return reasons[search.stopped] if search.stopped is not None else "nothing left to try"
+
+
+def _conclude(kernel: Kernel, progress: _Progress, finish: Finish, stop: str) -> KernelResult:
+    result = finish.result()
+    if result.us is not None:
+        return KernelResult(kernel, result.schedule, result.us, stop)
+    if progress.best is not None:
+        return KernelResult(kernel, progress.best.schedule, progress.best.us, stop)
+    return KernelResult(kernel, None, None, stop if progress.trial else "no candidate could be tried")
+
+
+def _report_end(bench: Workbench, result: KernelResult, state: KernelState) -> None:
+    bench.tell(
+        KernelFinished,
+        kernel=result.kernel.key,
+        state=state,
+        reason=result.reason,
+        best_us=result.us,
+        best_schedule=str(result.schedule or ""),
+    )

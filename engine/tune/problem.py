@@ -1,0 +1,86 @@
+"""What a run walks: a captured program over its whole spaces, or a recorded one over the points that were recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from engine.codegen import offered_schedules, schedule_space
+from engine.grouping import grouping_space
+from engine.ir.kernel import Kernel
+from engine.ir.plan import Grouping, Program
+from engine.search import EnumeratedSpace, Path, Space
+from engine.store import RecordedGrouping, Store
+from engine.vocabulary import KnobValue, Target
+
+
+class Problem(Protocol):
+    """The two levels of one program. `target` is the text the user typed."""
+
+    @property
+    def target(self) -> str: ...
+
+    def outer_space(self) -> Space: ...
+
+    def grouping(self, path: Path) -> Grouping: ...
+
+    def schedule_space(self, kernel: Kernel) -> Space: ...
+
+    def candidates(self, kernel: Kernel) -> Sequence[Mapping[str, KnobValue]]:
+        """Every full assignment of the kernel's space."""
+        ...
+
+
+class CapturedProblem:
+    """A captured program: every grouping the rules offer, every legal schedule of each kernel."""
+
+    def __init__(self, program: Program, target: Target) -> None:
+        self._program = program
+        self._target = target
+        self._groupings = grouping_space(program.graph)
+
+    @property
+    def target(self) -> str:
+        return self._program.target
+
+    def outer_space(self) -> Space:
+        return self._groupings
+
+    def grouping(self, path: Path) -> Grouping:
+        return self._groupings.grouping(path)
+
+    def schedule_space(self, kernel: Kernel) -> Space:
+        return schedule_space(kernel, self._target)
+
+    def candidates(self, kernel: Kernel) -> Sequence[Mapping[str, KnobValue]]:
+        return [schedule.as_dict() for schedule in offered_schedules(kernel, self._target)]
+
+
+class RecordedProblem:
+    """A recorded run: its groupings and its measured points are the whole space."""
+
+    def __init__(self, target: str, groupings: Sequence[RecordedGrouping], store: Store, context_key: str) -> None:
+        self._recorded_target = target
+        self._groupings = {_assignment(item.decisions): item.grouping for item in groupings}
+        self._store = store
+        self._context = context_key
+
+    @property
+    def target(self) -> str:
+        return self._recorded_target
+
+    def outer_space(self) -> Space:
+        return EnumeratedSpace([dict(decisions) for decisions in self._groupings])
+
+    def grouping(self, path: Path) -> Grouping:
+        return self._groupings[_assignment(path)]
+
+    def schedule_space(self, kernel: Kernel) -> Space:
+        return EnumeratedSpace(self.candidates(kernel))
+
+    def candidates(self, kernel: Kernel) -> Sequence[Mapping[str, KnobValue]]:
+        return [schedule.as_dict() for schedule in self._store.schedules(kernel.key, self._context)]
+
+
+def _assignment(decisions: Path) -> tuple[tuple[str, KnobValue], ...]:
+    return tuple(sorted(knob for option in decisions for knob in option.knobs))

@@ -1,0 +1,48 @@
+"""One run, read from top to bottom: search the groupings, tune their kernels, assemble the best, sum up."""
+
+from __future__ import annotations
+
+import time
+
+from engine.events import RunFinished
+from engine.tune.assembled import Winner, check_assembled
+from engine.tune.control import Stopped
+from engine.tune.outer import OuterResult, search_groupings
+from engine.tune.problem import Problem
+from engine.tune.workbench import Workbench
+
+
+def tune(bench: Workbench, problem: Problem) -> RunFinished:
+    """Run the whole of section "one run" for a problem and return its summary; also after a stop.
+
+    Raises DeviceError when the device is gone and StoreError when the database can't be written.
+    """
+    outer = OuterResult()
+    winner: Winner | None = None
+    try:
+        search_groupings(bench, problem, outer)
+        winner = check_assembled(bench, outer.ranked())
+    except Stopped:
+        bench.log("stopped on request; everything measured so far is kept")
+    bench.record_events()
+    return _summary(bench, outer, winner)
+
+
+def _summary(bench: Workbench, outer: OuterResult, winner: Winner | None) -> RunFinished:
+    """`best_us` is the best time of the costliest kernel; after a stop, of those that were measured."""
+    ranked = outer.ranked()
+    result = winner.result if winner is not None else (ranked[0] if ranked else None)
+    tuned = [kernel.us for kernel in result.kernels] if result else list(bench.tally.best_us.values())
+    search_share, idle_share = bench.shares()
+    return RunFinished(
+        at=time.time(),
+        measured=bench.tally.measured,
+        cached=bench.tally.cached,
+        failed=bench.tally.failed,
+        best_us=max((us for us in tuned if us is not None), default=None),
+        sum_us=result.sum_us if result else None,
+        assembled_us=winner.assembled_us if winner else None,
+        search_share=search_share,
+        gpu_idle_share=idle_share,
+        wall_s=bench.tally.wall_s,
+    )

@@ -1,0 +1,36 @@
+"""The choices of one run, fixed before it starts and recorded with it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """`patience` counts a kernel's decided candidates since its last new best; `outer_patience` likewise groupings.
+
+    `window` candidates are selected ahead, the same on every machine, so that results don't depend on core counts.
+    `deploy_band` is the share above the best so far within which a candidate is measured again in the deploy regime.
+    `limit` bounds a kernel's candidates whatever the patience says; None means no bound.
+    """
+
+    patience: int = 50
+    outer_patience: int = 4
+    seed: int = 0
+    window: int = 16
+    limit: int | None = None
+    deploy_band: float = 0.15
+    exploration: float = math.sqrt(2)
+    prior: str = "latest"
+    jobs: int | None = None
+
+    def __post_init__(self) -> None:
+        """Raises ValueError with a sentence for a setting that can't work."""
+        for name in ("patience", "outer_patience", "window"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name.replace('_', ' ')} must be at least 1, not {getattr(self, name)}")
+        if self.limit is not None and self.limit < 1:
+            raise ValueError(f"limit must be at least 1, not {self.limit}")
+        if self.jobs is not None and self.jobs < 1:
+            raise ValueError(f"jobs must be at least 1, not {self.jobs}")

@@ -1,0 +1,104 @@
+"""The command as a process: its version, its help, what it imports, how it leaves."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from engine import __version__
+from engine.cli import application as application_module
+from engine.cli.application import application, main
+from engine.cli.errors import log_path
+
+CALL = "from engine.cli import main; main()"
+
+
+def emmy(*arguments: str, flags: tuple[str, ...] = (), **more: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, *flags, "-c", CALL, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, **more)
+
+
+def imported(*arguments: str) -> set[str]:
+    """Top names of every module that the command loads."""
+    said = emmy(*arguments, flags=("-X", "importtime")).stderr
+    return {line.rpartition("|")[2].strip() for line in said.splitlines() if line.startswith("import time:")}
+
+
+def leave(arguments: list[str]) -> int:
+    with pytest.raises(SystemExit) as left:
+        main(arguments)
+    return int(left.value.code or 0)
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert leave(["--version"]) == 0
+    assert capsys.readouterr().out == f"emmy {__version__}\n"
+
+
+def test_version_loads_no_room() -> None:
+    loaded = imported("--version")
+    assert "engine.cli.application" in loaded
+    assert {name for name in loaded if name.startswith(("engine.store", "engine.session", "numpy"))} == set()
+
+
+@pytest.mark.parametrize(
+    "arguments", [["tune", "--help"], ["eval", "variants", "--help"], ["doctor", "-h"]], ids=" ".join
+)
+def test_reading_loads_no_heavy_library(arguments: list[str]) -> None:
+    loaded = {name.partition(".")[0] for name in imported(*arguments)}
+    assert "engine" in loaded
+    assert loaded & {"torch", "triton", "sklearn", "scipy", "textual"} == set()
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["-h"], ["tune", "--help"], ["eval", "--help"], ["eval", "failures", "-h"]], ids=" ".join
+)
+def test_help(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert leave(arguments) == 0
+    assert "Usage: emmy" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "arguments", [["bake"], ["tune", "--heat", "3"], ["eval", "nothing"], ["tune", "--patience", "many"]], ids=" ".join
+)
+def test_usage_errors_leave_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert leave(arguments) == 2
+    assert "Usage: emmy" in capsys.readouterr().err
+
+
+def raising(error: BaseException) -> object:
+    class Command:
+        def __call__(self, **_: object) -> None:
+            raise error
+
+    return lambda arguments: Command()
+
+
+def test_an_unexpected_error_leaves_with_1(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(application_module, "application", raising(RuntimeError("a bug")))
+    assert leave(["doctor"]) == 1
+    assert capsys.readouterr().err == f"emmy: unexpected RuntimeError: a bug; the traceback is in {log_path()}\n"
+
+
+def test_ctrl_c_before_a_run_leaves_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(application_module, "application", raising(KeyboardInterrupt()))
+    assert leave(["doctor"]) == 130
+
+
+def test_only_the_typed_command_is_registered() -> None:
+    assert [command.name for command in application(["tune", "-v"]).registered_commands] == ["tune"]
+    assert len(application([]).registered_commands) == 2
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)], ids=["table", "json"])
+def test_a_reader_that_leaves_is_no_error(recorded: Path, form: tuple[str, ...]) -> None:
+    command = [sys.executable, "-c", CALL, "eval", "variants", "--db", str(recorded), *form]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        assert child.stderr is not None
+        child.stdout.close()
+        assert child.stderr.read() == b""
+        assert child.wait() in (0, 1)

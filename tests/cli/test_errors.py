@@ -1,0 +1,73 @@
+"""One sentence on stderr, the traceback in a file."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+import typer
+
+from engine.cli import errors
+
+
+def fail(text: str) -> Exception:
+    try:
+        raise RuntimeError(text)
+    except RuntimeError as error:
+        return error
+
+
+def test_a_complaint_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    errors.complain("two\nlines, and \x1b[2J")
+    assert capsys.readouterr().err == "emmy: two lines, and \\x1b[2J\n"
+
+
+def test_bad_input_leaves_with_2(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit) as left, errors.refusing(ValueError):
+        raise ValueError("patience must be at least 1, not 0")
+    assert left.value.exit_code == 2
+    assert capsys.readouterr().err == "emmy: patience must be at least 1, not 0\n"
+
+
+def test_other_errors_pass() -> None:
+    with pytest.raises(KeyError), errors.refusing(ValueError):
+        raise KeyError("x")
+
+
+def test_a_traceback_goes_to_the_log(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    errors.report_unexpected(fail("the cause"))
+    said = capsys.readouterr().err
+    assert said == f"emmy: unexpected RuntimeError: the cause; the traceback is in {errors.log_path()}\n"
+    assert errors.log_path().is_relative_to(tmp_path)
+    log = errors.log_path().read_text()
+    assert "Traceback" in log
+    assert "RuntimeError: the cause" in log
+
+
+def test_the_log_grows_and_starts_afresh_when_it_is_long() -> None:
+    errors.append_to_log("first")
+    errors.append_to_log("second")
+    assert "first" in errors.log_path().read_text()
+    errors.append_to_log("x" * errors.LOG_BYTES)
+    errors.append_to_log("last")
+    assert errors.log_path().read_text().endswith("last\n")
+    assert errors.log_path().stat().st_size < 100
+
+
+def test_a_log_that_cannot_be_written_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "xdg_state_home").write_text("a file in the way")
+    errors.report_unexpected(fail("the cause"))
+    assert "the cause; its traceback could not be written" in capsys.readouterr().err
+
+
+def test_what_the_engine_logs_goes_to_the_file(capsys: pytest.CaptureFixture[str]) -> None:
+    logger = logging.getLogger("engine.test_errors")
+    handler = errors.LogFile()
+    logger.addHandler(handler)
+    try:
+        logger.error("the engine thread failed", exc_info=fail("deep inside"))
+    finally:
+        logger.removeHandler(handler)
+    assert "RuntimeError: deep inside" in errors.log_path().read_text()
+    assert capsys.readouterr().err == ""

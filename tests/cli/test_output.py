@@ -1,0 +1,82 @@
+"""Tables and times as a person, a pipe and a program get them."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from typing import TextIO
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.cli.output import (
+    NARROWEST,
+    cell_text,
+    duration_text,
+    json_text,
+    printable,
+    records,
+    share_text,
+    table_lines,
+    table_width,
+    terminal_width,
+    us_text,
+)
+
+
+@pytest.mark.parametrize(
+    ("us", "text"), [(None, "-"), (0.5, "0.50"), (13.084, "13.08"), (175.26, "175.3"), (20481.4, "20481")]
+)
+def test_us(us: float | None, text: str) -> None:
+    assert us_text(us) == text
+
+
+def test_durations_and_shares() -> None:
+    assert [duration_text(s) for s in (8.24, 192, 7500)] == ["8.2 s", "3 min 12 s", "2 h 05 min"]
+    assert [share_text(s) for s in (0.004, 0.25, 1.0)] == ["0.4 %", "25 %", "100 %"]
+
+
+def test_cells() -> None:
+    assert [cell_text(v) for v in (None, "", True, False, 3, 13.084)] == ["-", "-", "yes", "no", "3", "13.08"]
+
+
+def test_control_characters_are_made_visible() -> None:
+    assert printable("a\x1b[31mb\n\u202ec") == "a\\x1b[31mb\\n\\u202ec"
+
+
+def test_numbers_stand_right_and_text_left() -> None:
+    lines = table_lines(("us", "name"), [(13.5, "a"), (175.25, "bb"), (None, "c")])
+    assert lines == ["   us  name", "13.50  a", "175.2  bb", "    -  c"]
+
+
+def test_the_last_column_wraps_under_itself() -> None:
+    lines = table_lines(("n", "schedule"), [(1, "BLOCK_M=64 BLOCK_N=128 NUM_WARPS=4")], 30)
+    assert lines == ["n  schedule", "1  BLOCK_M=64 BLOCK_N=128", "   NUM_WARPS=4"]
+
+
+@given(st.lists(st.tuples(st.text("ab ", max_size=12), st.text("cd ", max_size=90)), max_size=5), st.integers(40, 100))
+def test_a_table_fits_its_width(rows: list[tuple[str, str]], width: int) -> None:
+    fits = all(len(word) <= NARROWEST for row in rows for word in row[1].split())
+    lines = table_lines(("first", "last"), rows, width)
+    assert not fits or all(len(line) <= width for line in lines)
+
+
+def test_a_pipe_cuts_nothing() -> None:
+    rows = [("x", "word " * 100)]
+    assert len(table_lines(("a", "b"), rows)) == 2
+    assert table_width(("a", "b"), rows) == len("x  ") + len("word " * 100) - 1
+
+
+def test_width_of_a_terminal_and_of_none(terminal: Callable[[int], TextIO]) -> None:
+    assert terminal_width(terminal(93)) == 93
+    assert terminal_width(io.StringIO()) is None
+
+
+def test_json_is_one_line_of_objects_named_by_the_columns() -> None:
+    text = json_text(records(("us", "note"), [(1.5, "a\nb"), (None, "")]))
+    assert "\n" not in text
+    assert json.loads(text) == [{"us": 1.5, "note": "a\nb"}, {"us": None, "note": ""}]
+    with pytest.raises(ValueError, match="JSON"):
+        json_text(float("nan"))

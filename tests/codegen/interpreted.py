@@ -1,0 +1,85 @@
+"""Runs one family's bodies in Triton's interpreter and prints what went wrong, as JSON lines.
+
+Triton decides at import whether it interprets, so this is a program: `python -m tests.codegen.interpreted FAMILY`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sys
+from collections.abc import Iterator
+
+os.environ["TRITON_INTERPRET"] = "1"
+
+import torch
+
+from engine.codegen import offered_schedules, render
+from engine.ir import Kernel
+from engine.runtime.inputs import Draw, make_inputs
+from engine.runtime.interpret import interpret
+from engine.runtime.reference import evaluate
+from engine.vocabulary import Schedule, Target
+from tests.codegen.bodies import BODIES
+
+torch.set_num_threads(1)
+SMALL_CHIP = Target(multiprocessors=3)
+"""Few multiprocessors, so that small shapes have persistent schedules."""
+SCHEDULES_OF_A_BODY = 5
+ROUNDING = {"float64": 1e-12, "float32": 1e-6, "float16": 1e-3, "bfloat16": 8e-3}
+"""Allowed relative norm beside eager's own error; the interpreter rounds bfloat16 towards zero."""
+
+
+def main(family: str) -> None:
+    for name, body in BODIES[family].items():
+        kernel = Kernel(family, body())
+        schedules = sample(kernel, name)
+        for schedule, draw in zip(schedules, draws(), strict=False):
+            for problem in problems(kernel, schedule, draw):
+                print(json.dumps({"body": name, "schedule": str(schedule), "draw": draw, "problem": problem}))
+        print(json.dumps({"body": name, "checked": len(schedules)}), flush=True)
+
+
+def sample(kernel: Kernel, name: str) -> list[Schedule]:
+    offered = list(offered_schedules(kernel, SMALL_CHIP))
+    return random.Random(name).sample(offered, min(SCHEDULES_OF_A_BODY, len(offered)))
+
+
+def draws() -> Iterator[Draw]:
+    """Mostly modest numbers; signed zeros once."""
+    yield Draw.MODEST
+    yield Draw.SIGNED_ZEROS
+    while True:
+        yield Draw.MODEST
+
+
+def problems(kernel: Kernel, schedule: Schedule, draw: Draw) -> Iterator[str]:
+    inputs = make_inputs(kernel.body.input_specs(), 7, "cpu", draw)
+    try:
+        outputs = interpret(render(kernel, schedule, SMALL_CHIP), inputs, kernel.body.output_specs())
+    except Exception as error:
+        yield f"{type(error).__name__}: {error}"
+        return
+    references = evaluate(kernel.body, inputs)
+    eager = evaluate(kernel.body, inputs, dtype=None)
+    for position, (output, reference, rounded) in enumerate(zip(outputs, references, eager, strict=True)):
+        if not output.dtype.is_floating_point:
+            if not torch.equal(output, rounded):
+                yield f"output {position} differs from eager's in {int((output != rounded).sum())} elements"
+            continue
+        finite = reference.isfinite()
+        wide = output.double()
+        same_nan = torch.equal(wide.isnan(), reference.isnan())
+        if not same_nan or not torch.equal(wide[reference.isinf()], reference[reference.isinf()]):
+            yield f"output {position} has NaN or infinity elsewhere"
+        scale = float(reference[finite].norm()) or 1.0
+        error = float((wide - reference)[finite].norm()) / scale
+        eager_error = float((rounded.double() - reference)[finite].norm()) / scale
+        allowed = 2 * eager_error + ROUNDING[str(output.dtype).removeprefix("torch.")]
+        if not error <= allowed:
+            yield f"output {position} is off by {error:.2e}, allowed {allowed:.2e}"
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

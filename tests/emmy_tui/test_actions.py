@@ -1,0 +1,101 @@
+"""One table feeds the bindings, the footer, the help and the palette: none of them may differ from it."""
+
+from __future__ import annotations
+
+from itertools import product
+
+from textual.binding import Binding
+
+from emmy_tui.actions import ACTIONS, Action, Group, Now, footer_actions, spoken
+from emmy_tui.app import EmmyApp, palette_title
+from emmy_tui.dialogs import help_lines
+from emmy_tui.source import Mode
+from emmy_tui.text import plain
+from emmy_tui.widgets.footer import footer_line
+from emmy_tui.widgets.panel import ListPanel
+from tests.emmy_tui.looking import running, showing
+from tests.emmy_tui.scripted import search_events
+
+EVERY_NOW = [
+    Now(mode, frozenset(verbs), frozen, focus, kernels, 1, roomy, shared, demo)
+    for mode, verbs, frozen, focus, kernels, roomy, shared, demo in product(
+        (None, *Mode),
+        ((), ("start",), ("pause", "stop"), ("resume", "stop")),
+        (False, True),
+        ("", "kernels", "tree", "log", "curve"),
+        (0, 1, 2),
+        (False, True),
+        (False, True),
+        (False, True),
+    )
+]
+
+
+def bound() -> dict[str, set[str]]:
+    """Action name to keys, from both sets of bindings."""
+    keys: dict[str, set[str]] = {}
+    for binding in (*EmmyApp.BINDINGS, *ListPanel.BINDINGS):
+        assert isinstance(binding, Binding)
+        keys.setdefault(binding.action, set()).update(binding.key.split(","))
+    return keys
+
+
+def test_bindings_are_the_table() -> None:
+    assert bound() == {action.name: set(action.keys) for action in ACTIONS}
+
+
+def test_every_action_has_its_method() -> None:
+    for action in ACTIONS:
+        owner = ListPanel if action.in_list else EmmyApp
+        assert callable(getattr(owner, f"action_{action.name}"))
+
+
+def test_a_key_never_does_two_things_at_once() -> None:
+    for now in EVERY_NOW:
+        keys = [key for action in ACTIONS if action.when(now) for key in action.keys]
+        assert len(keys) == len(set(keys)), now
+
+
+def test_the_footer_offers_only_what_works_and_all_of_it_somewhere() -> None:
+    offered: set[str] = set()
+    for now in EVERY_NOW:
+        actions = footer_actions(now)
+        assert all(action.when(now) for action in actions)
+        assert [action.footer for action in actions] == sorted(action.footer for action in actions)
+        offered |= {action.name for action in actions}
+        text = plain(footer_line(now, 400))
+        assert all(f"{spoken(action.keys[0])} {action.label}" in text for action in actions)
+        assert len(plain(footer_line(now, 40))) <= 40
+    assert offered == {action.name for action in ACTIONS if action.footer}
+
+
+def test_the_help_lists_every_action_once_with_its_keys() -> None:
+    lines = [plain(line) for line in help_lines(Now())]
+    for action in ACTIONS:
+        keys = " ".join(spoken(key) for key in action.keys)
+        assert sum(line.strip().startswith(keys) and action.meaning in line for line in lines) == 1, action.name
+    assert len([line for line in lines if line and not line.startswith(" ")]) == len(Group)
+
+
+def test_what_does_not_work_says_why() -> None:
+    explained = [action for action in ACTIONS if action.palette and action.name not in _ALWAYS]
+    for now in EVERY_NOW:
+        for action in explained:
+            if not action.when(now) and now.roomy:
+                assert action.why_not(now), (action.name, now)
+
+
+_ALWAYS = {action.name for action in ACTIONS if all(action.when(now) for now in EVERY_NOW)}
+
+
+async def test_the_palette_lists_every_action_but_movements() -> None:
+    app = showing(search_events())
+    async with running(app) as pilot:
+        await pilot.pause()
+        commands = {command.title: command for command in app.get_system_commands(app.screen)}
+        wanted: list[Action] = [action for action in ACTIONS if action.palette]
+        assert set(commands) == {palette_title(action) for action in wanted}
+        assert {action.group for action in ACTIONS if not action.palette} <= {Group.MOVE, Group.PROGRAM}
+        commands["Log  L"].callback()
+        await pilot.pause()
+        assert not app.view.log_scale

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from emmy_tui.feed import BITE_EVENTS, HELD_LIMIT, Feed
+from emmy_tui.source import Anew
+from engine.events import Logged, RunState, StateChanged
+from engine.snapshot import Snapshot, apply
+from tests.emmy_tui.scripted import START, ScriptedSource, failed_events, search_events
+
+
+def test_a_feed_folds_what_its_source_sends() -> None:
+    events = search_events()
+    feed = Feed(ScriptedSource(events))
+    while feed.bite():
+        pass
+    expected = Snapshot()
+    for event in events:
+        apply(expected, event)
+    assert asdict(feed.snapshot) == asdict(expected)
+    assert feed.state == RunState.FINISHED
+    assert feed.take_touched() == set(expected.nodes)
+    assert feed.take_touched() == set()
+
+
+def test_one_bite_is_bounded() -> None:
+    source = ScriptedSource([Logged(at=1, level="info", text=str(n)) for n in range(3 * BITE_EVENTS)])
+    feed = Feed(source)
+    assert feed.bite()
+    assert len(source.waiting) >= 2 * BITE_EVENTS
+
+
+def test_frozen_and_unfrozen_equals_never_frozen() -> None:
+    events = search_events()
+    frozen, unfrozen = Feed(ScriptedSource(events, per_drain=7)), Feed(ScriptedSource(events))
+    for step in range(400):
+        frozen.frozen = step % 5 < 3
+        frozen.bite()
+    frozen.frozen = False
+    for feed in (frozen, unfrozen):
+        for _ in range(400):
+            feed.bite()
+    assert frozen.held == 0
+    assert asdict(frozen.snapshot) == asdict(unfrozen.snapshot)
+
+
+def test_the_state_is_known_while_frozen() -> None:
+    source = ScriptedSource([StateChanged(at=START, state=RunState.RUNNING)])
+    feed = Feed(source)
+    feed.bite()
+    feed.frozen = True
+    source.pause()
+    feed.bite()
+    assert feed.snapshot.state == RunState.RUNNING
+    assert feed.state == RunState.PAUSED
+    assert feed.held == 1
+
+
+def test_holding_ends_at_the_limit() -> None:
+    line = Logged(at=1, level="info", text="x")
+    feed = Feed(ScriptedSource([line] * (HELD_LIMIT + 10)))
+    feed.frozen = True
+    while feed.frozen:
+        feed.bite()
+    assert feed.held <= HELD_LIMIT
+
+
+def test_anew_begins_with_an_empty_snapshot() -> None:
+    feed = Feed(ScriptedSource([*search_events(), Anew(at=START), *failed_events()]))
+    while feed.bite():
+        pass
+    assert len(feed.snapshot.kernels) == 1
+    assert feed.snapshot.failed == 9

@@ -1,0 +1,177 @@
+"""Pictures of the screen, reviewed by eye and kept: sizes and states, without colour and in ASCII, tiny ones, names
+that look like markup."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from emmy_tui.app import EmmyApp, Look
+from emmy_tui.source import Mode
+from engine.events import Event, KernelFound, Logged, Measured
+from engine.vocabulary import Schedule
+from tests.emmy_tui.looking import application, rows, running, screen_text, showing, strips
+from tests.emmy_tui.scripted import START, ScriptedSource, failed_events, search_events
+
+SIZES = ((80, 24), (100, 30), (160, 45))
+EVENTS = search_events()
+
+
+def empty() -> EmmyApp:
+    return showing(capabilities=())
+
+
+def live() -> EmmyApp:
+    return showing(EVENTS[: len(EVENTS) * 3 // 5])
+
+
+def failed_only() -> EmmyApp:
+    return showing(failed_events(), capabilities=("start",))
+
+
+def browse() -> EmmyApp:
+    return showing(EVENTS, Look(read_only=True), mode=Mode.BROWSE, capabilities=())
+
+
+STATES: tuple[Callable[[], EmmyApp], ...] = (empty, live, failed_only, browse)
+
+SnapCompare = Callable[..., bool]
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("state", STATES, ids=lambda state: state.__name__)
+def test_screen(snap_compare: SnapCompare, state: Callable[[], EmmyApp], size: tuple[int, int]) -> None:
+    assert snap_compare(state(), terminal_size=size)
+
+
+def test_screen_light(snap_compare: SnapCompare) -> None:
+    app = showing(EVENTS[: len(EVENTS) * 3 // 5], Look(theme="textual-light"))
+    assert snap_compare(app, terminal_size=(100, 30))
+
+
+def test_screen_without_color(snap_compare: SnapCompare, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    app = showing(EVENTS[: len(EVENTS) * 3 // 5], Look(no_color=True))
+    assert snap_compare(app, terminal_size=(100, 30))
+
+
+def test_screen_in_ascii(snap_compare: SnapCompare) -> None:
+    app = showing(EVENTS[: len(EVENTS) * 3 // 5], Look(ascii=True))
+    assert snap_compare(app, terminal_size=(160, 45))
+
+
+def test_screen_start(snap_compare: SnapCompare) -> None:
+    assert snap_compare(application(None, demo=ScriptedSource), terminal_size=(80, 24))
+
+
+def test_screen_help(snap_compare: SnapCompare) -> None:
+    assert snap_compare(live(), press=("question_mark",), terminal_size=(100, 45))
+
+
+def test_screen_too_small(snap_compare: SnapCompare) -> None:
+    assert snap_compare(live(), terminal_size=(50, 12))
+
+
+async def test_no_color_leaves_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    app = showing(EVENTS, Look(no_color=True))
+    async with running(app, (120, 40)):
+        styles = [segment.style for strip in strips(app) for segment in strip if segment.style]
+        assert all(style.color is None or style.color.is_default for style in styles)
+        assert all(style.bgcolor is None or style.bgcolor.is_default for style in styles)
+        assert any(style.reverse for style in styles)
+
+
+@pytest.mark.parametrize("size", [(160, 45), (80, 24), (60, 15)])
+async def test_ascii_is_ascii(size: tuple[int, int]) -> None:
+    app = showing([*EVENTS, Logged(at=START, level="info", text="größe ≤ 3 µs 🚀")], Look(ascii=True))
+    async with running(app, size) as pilot:
+        assert screen_text(app).isascii()
+        for key in ("question_mark", "ctrl+p"):
+            await pilot.press(key)
+            await pilot.pause()
+            assert screen_text(app).isascii()
+            await pilot.press("escape")
+
+
+TINY = [(20, 5), (1, 1), (2, 3), (59, 15), (60, 14), (60, 15), (79, 17), (3, 60), (200, 3), (200, 60), (119, 24)]
+
+
+@pytest.mark.parametrize("events", [[], EVENTS], ids=["empty", "run"])
+async def test_any_size_is_drawn_and_resized(events: Sequence[Event]) -> None:
+    app = showing(events)
+    async with running(app, (20, 5)) as pilot:
+        for width, height in TINY:
+            await pilot.resize_terminal(width, height)
+            await pilot.pause()
+            app.tick()
+            text = screen_text(app)
+            assert all(cell_len(row) <= width for row in rows(app))
+            if width < 60 or height < 15:
+                assert "Kernels" not in text
+            else:
+                assert "Kernels" in text
+
+
+async def test_too_small_says_so_and_keeps_the_state() -> None:
+    app = showing(EVENTS)
+    async with running(app, (40, 8)) as pilot:
+        text = screen_text(app)
+        assert "Too small" in text
+        assert "60 x 15" in text
+        assert "finished" in text
+        await pilot.press("z", "f", "v", "tab", "space", "L")
+        await pilot.resize_terminal(80, 24)
+        await pilot.pause()
+        assert "Kernels" in screen_text(app)
+
+
+NASTY = (
+    "[/a/b]",
+    "a[i]=b[j]",
+    "[bold]x[/]",
+    "\\[x]",
+    "[-Wfoo=1]",
+    "$primary {x}",
+    "@click=app.quit",
+    "日本語",
+    "e\u0301",
+)
+NAMES = st.one_of(
+    st.sampled_from(NASTY),
+    st.text(alphabet=st.sampled_from("[]/\\ab=$@'\"(){}<>%&;:#!|~^`*_-+.,🚀é日\x1b\x00\x07\x9b\n\t"), max_size=18),
+)
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(NAMES, NAMES, NAMES)
+async def test_names_are_shown_byte_for_byte(label: str, knob: str, cause: str) -> None:
+    """Names with brackets, escapes and wide characters: visible characters appear, control ones don't."""
+    events = [replace(event, label=f"<{label}>") if isinstance(event, KernelFound) else event for event in EVENTS[:40]]
+    schedule = Schedule.of({"KNOB": knob}).key
+    events.append(
+        Measured(
+            at=START,
+            kernel="5f1c",
+            node="x",
+            schedule=schedule,
+            regime="ranking",
+            status="failed",
+            trial=1,
+            failure="crash",
+            cause=f"({cause})",
+        )
+    )
+    app = showing(events)
+    async with running(app, (200, 60)):
+        text = screen_text(app)
+    shown = "".join(" " if c in "\n\t" else c for c in label if c.isprintable() or c in "\n\t")
+    assert f"<{shown}>" in text
+    seen = "".join(" " if c in "\n\t" else c for c in cause if c.isprintable() or c in "\n\t")
+    assert f"crash: ({seen})" in text
+    assert not set(text) & set("\x1b\x00\x07\x9b")

@@ -1,0 +1,154 @@
+"""Sources: sessions that open on their own thread and fail in words, and a database that is read and followed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from emmy_tui.source import Anew, DatabaseSource, Mode, Session, SessionSource
+from engine.events import Event, Logged, RunState, StateChanged
+
+
+class FakeSession:
+    """A session of one line, which ends when it is stopped."""
+
+    def __init__(self) -> None:
+        self.state = RunState.IDLE
+        self.dropped = 2
+        self.asked: list[str] = []
+        self._events: list[Event] = []
+
+    @property
+    def capabilities(self) -> frozenset[str]:
+        return frozenset({"pause", "stop"}) if self.state is RunState.RUNNING else frozenset()
+
+    def drain(self, limit: int = 5000) -> list[Event]:
+        events, self._events = self._events[:limit], self._events[limit:]
+        return events
+
+    def start(self) -> None:
+        self.state = RunState.RUNNING
+        self._events.append(Logged(at=1.0, level="info", text="started"))
+
+    def pause(self) -> None:
+        raise RuntimeError("not now")
+
+    def resume(self) -> None:
+        self.asked.append("resume")
+
+    def stop(self) -> None:
+        self.asked.append("stop")
+        self.state = RunState.STOPPED
+
+    def abort(self) -> None:
+        self.asked.append("abort")
+
+    def close(self) -> None:
+        self.asked.append("close")
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for another thread, ten seconds at most."""
+    ends = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < ends
+        time.sleep(0.005)
+
+
+def collected(source: SessionSource | DatabaseSource, count: int) -> list[Event]:
+    events: list[Event] = []
+
+    def enough() -> bool:
+        events.extend(source.drain(100))
+        return len(events) >= count
+
+    until(enough)
+    return events
+
+
+def session_source(factory: Callable[[], Session]) -> SessionSource:
+    return SessionSource(factory, Mode.LIVE, "title", "db")
+
+
+def test_a_session_opens_and_starts_on_its_own() -> None:
+    source = session_source(FakeSession)
+    assert [event.text for event in collected(source, 1) if isinstance(event, Logged)] == ["started"]
+    until(lambda: source.capabilities == {"pause", "stop"})
+    assert source.dropped == 2
+    source.close()
+
+
+def test_a_session_that_can_not_open_says_why() -> None:
+    def broken() -> Session:
+        raise ValueError("patience must be at least 1")
+
+    source = session_source(broken)
+    (event,) = collected(source, 1)
+    assert isinstance(event, StateChanged)
+    assert (event.state, event.reason) == (RunState.FAILED, "patience must be at least 1")
+    until(lambda: source.capabilities == {"start"})
+
+
+def test_an_ended_session_starts_anew() -> None:
+    made: list[FakeSession] = []
+
+    def factory() -> Session:
+        made.append(FakeSession())
+        return made[-1]
+
+    source = session_source(factory)
+    collected(source, 1)
+    source.start()
+    assert len(made) == 1
+    source.stop()
+    until(lambda: source.capabilities == {"start"})
+    source.start()
+    events = collected(source, 2)
+    assert isinstance(events[0], Anew)
+    assert isinstance(events[1], Logged)
+    assert len(made) == 2
+    source.close()
+    assert made[1].asked == ["close"]
+    source.start()
+    assert len(made) == 2
+
+
+def test_a_refused_verb_becomes_a_line_of_the_log() -> None:
+    source = session_source(FakeSession)
+    collected(source, 1)
+    source.pause()
+    (event,) = collected(source, 1)
+    assert isinstance(event, Logged)
+    assert event.text == "pause was refused: not now"
+
+
+def test_closing_before_it_opened_closes_it_later() -> None:
+    made: list[FakeSession] = []
+
+    def slow() -> Session:
+        time.sleep(0.1)
+        made.append(FakeSession())
+        return made[-1]
+
+    source = session_source(slow)
+    source.close()
+    until(lambda: bool(made) and made[0].asked == ["close"])
+
+
+def test_a_database_that_is_gone_says_so(tmp_path: Path) -> None:
+    source = DatabaseSource(tmp_path / "none.db")
+    (event,) = collected(source, 1)
+    assert isinstance(event, StateChanged)
+    assert event.state == RunState.FAILED
+    assert "none.db" in event.reason
+    assert source.mode is Mode.BROWSE
+    assert source.capabilities == frozenset()
+    source.close()
+
+
+def test_steering_a_database_does_nothing(tmp_path: Path) -> None:
+    source = DatabaseSource(tmp_path / "none.db")
+    for verb in ("start", "pause", "resume", "stop", "abort"):
+        getattr(source, verb)()
+    source.close()

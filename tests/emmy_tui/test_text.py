@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import string
+import unicodedata
+from dataclasses import fields
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emmy_tui.text import (
+    ASCII,
+    UNICODE,
+    Glyphs,
+    Tone,
+    both_ends,
+    clean,
+    crop,
+    fit_line,
+    left,
+    line_width,
+    plain,
+    right,
+    width_of,
+    wrap,
+)
+
+TEXTS = st.text(max_size=60)
+WIDTHS = st.integers(min_value=0, max_value=40)
+
+
+@given(TEXTS)
+def test_cleaned_text_has_nothing_that_acts_on_a_terminal(text: str) -> None:
+    kept = clean(text)
+    assert not any(unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp") for character in kept)
+    kept.encode("utf-8")
+
+
+@given(st.text(alphabet=string.printable.strip() + " [/]\\", max_size=80))
+def test_printable_ascii_is_kept_byte_for_byte(text: str) -> None:
+    assert clean(text) == text
+    assert clean(text, ASCII) == text
+
+
+def test_escape_sequences_lose_their_escape() -> None:
+    assert clean("a\x1b[31mred\x1b]0;title\x07\x9b2Jb") == "a[31mred]0;title2Jb"
+    assert clean("one\ntwo\tthree") == "one two three"
+    assert clean("left\u202eright") == "leftright"
+    assert clean("\ud800") == "\ufffd"
+
+
+@given(TEXTS)
+def test_ascii_glyphs_leave_ascii_only(text: str) -> None:
+    assert clean(text, ASCII).isascii()
+
+
+@given(TEXTS, WIDTHS)
+def test_fitting_gives_exactly_the_width(text: str, width: int) -> None:
+    text = clean(text)
+    assert width_of(crop(text, width)) <= width
+    assert width_of(left(text, width)) == width
+    assert width_of(right(text, width)) == width
+    assert line_width(fit_line([(text, Tone.PLAIN), (text, Tone.DIM)], width)) == width
+    assert line_width(both_ends([(text, Tone.PLAIN)], [("end", Tone.DIM)], width)) == width
+
+
+@given(TEXTS, st.integers(min_value=1, max_value=40))
+def test_wrapping_keeps_every_word_in_its_width(text: str, width: int) -> None:
+    text = clean(text)
+    rows = wrap(text, width)
+    assert all(width_of(row) <= max(width, 2) for row in rows)
+    assert "".join(rows).replace(" ", "") == text.replace(" ", "")
+
+
+def test_every_glyph_has_a_stand_in_of_one_cell() -> None:
+    for glyphs in (UNICODE, ASCII):
+        for field in fields(Glyphs):
+            value = getattr(glyphs, field.name)
+            if isinstance(value, str) and field.name not in ("total", "at_most"):
+                assert width_of(value) == len(value)
+    assert all(str(getattr(ASCII, field.name)).isascii() for field in fields(Glyphs))
+    assert {f.name for f in fields(Glyphs) if len(str(getattr(UNICODE, f.name))) > 1} == {"ascii", "corners"}
+
+
+def test_plain_joins_the_spans() -> None:
+    assert plain([("a", Tone.PLAIN), ("b", Tone.BAD)]) == "ab"

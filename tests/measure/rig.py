@@ -1,0 +1,78 @@
+"""A CUDA device whose compilers and benchmark process are scripts, and a way to see which processes are left."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from pathlib import Path
+
+from engine.codegen import Argument, KernelSource
+from engine.ir.builder import GraphBuilder
+from engine.ir.graph import TensorSpec
+from engine.ir.kernel import Kernel
+from engine.measure.compile_pool import CompileLimits
+from engine.measure.cuda import CudaDevice, CudaSettings
+from engine.vocabulary import Schedule, Target
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+
+
+def script(name: str) -> tuple[str, ...]:
+    """The command of a fake process of this folder."""
+    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tests.measure.{name} import main; main()"
+    return (sys.executable, "-c", code)
+
+
+def settings(**changes: object) -> CudaSettings:
+    fake = CudaSettings(
+        index=0,
+        compilers=2,
+        worker_command=script("fake_worker"),
+        compile_command=script("fake_compiler"),
+        compile_limits=CompileLimits(low_s=0.5, high_s=1.0),
+    )
+    return dataclasses.replace(fake, **changes)  # type: ignore[arg-type]
+
+
+def open_fake(**changes: object) -> CudaDevice:
+    return CudaDevice(settings(**changes), render, illegal_because)
+
+
+def render(kernel: Kernel, schedule: Schedule, target: Target) -> KernelSource:
+    """The text is what the fake processes do; DO=render-error is refused here."""
+    if schedule["DO"] == "render-error":
+        raise ValueError("no such tile")
+    return KernelSource(str(schedule), "entry", (Argument("x", "input", 0, "*fp32"),), (1, 1, 1), 4, 1)
+
+
+def illegal_because(kernel: Kernel, schedule: Schedule, target: Target) -> str | None:
+    return "it is forbidden" if schedule["DO"] == "illegal" else None
+
+
+def do(what: str, number: int = 0) -> Schedule:
+    return Schedule.of({"DO": what, "NUMBER": number})
+
+
+def a_kernel(rows: int = 64) -> Kernel:
+    build = GraphBuilder()
+    left = build.input(TensorSpec.contiguous((rows, 32), "float32"), "x")
+    right = build.input(TensorSpec.contiguous((32, 16), "float32"), "w")
+    return Kernel("contraction", build.build(build.add("matmul", left, right)), "matmul")
+
+
+def processes_about(folder: Path) -> list[int]:
+    """Live processes whose command line or environment names the folder, from /proc."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            if (entry / "stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                continue
+            text = (entry / "cmdline").read_bytes() + (entry / "environ").read_bytes()
+        except OSError:
+            continue
+        if str(folder).encode() in text:
+            found.append(int(entry.name))
+    return found

@@ -1,0 +1,225 @@
+"""A candidate may do anything to compilers and benchmark process: it costs exactly its own row, and nothing is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import CancelledError
+from pathlib import Path
+
+import pytest
+
+from engine.ir.plan import BufferView, Grouping, KernelCall
+from engine.measure import CudaDevice, DeviceError
+from engine.measure.compile_pool import CompileLimits
+from engine.vocabulary import FailureKind, Measurement, Regime, Status
+from tests.measure.rig import ROOT, a_kernel, do, open_fake, processes_about
+
+KERNEL = a_kernel()
+FAULTS = [
+    ("run-abort", FailureKind.CRASH, "SIGABRT"),
+    ("run-exit", FailureKind.CRASH, "exit code 3"),
+    ("run-hang", FailureKind.HANG, "first launch"),
+    ("run-illegal", FailureKind.ILLEGAL_ACCESS, "illegal memory access"),
+    ("run-oom", FailureKind.OUT_OF_MEMORY, "out of memory"),
+    ("run-wrong", FailureKind.WRONG_RESULT, "4.2e-01"),
+    ("compile-abort", FailureKind.CRASH, "SIGABRT"),
+    ("compile-hang", FailureKind.COMPILE_TIMEOUT, "longer"),
+    ("compile-error", FailureKind.COMPILE_ERROR, "ptxas"),
+    ("render-error", FailureKind.COMPILE_ERROR, "no such tile"),
+    ("illegal", FailureKind.ILLEGAL, "forbidden"),
+]
+
+
+@pytest.fixture(scope="module")
+def device() -> Iterator[CudaDevice]:
+    with open_fake() as opened:
+        yield opened
+
+
+def measure(device: CudaDevice, what: str, number: int = 0, regime: Regime = Regime.RANKING) -> Measurement:
+    return device.submit(KERNEL, do(what, number), regime).result(timeout=30)
+
+
+def wait_until(condition: object, limit_s: float = 10.0) -> bool:
+    deadline = time.monotonic() + limit_s
+    while time.monotonic() < deadline:
+        if condition():  # type: ignore[operator]
+            return True
+        time.sleep(0.02)
+    return False
+
+
+@pytest.mark.parametrize(("what", "kind", "words"), FAULTS)
+def test_a_fault_costs_one_row_and_the_next_candidate_is_timed(
+    device: CudaDevice, what: str, kind: FailureKind, words: str
+) -> None:
+    futures = [device.submit(KERNEL, do(each), Regime.RANKING) for each in ("before", what, "after")]
+    before, fault, after = (future.result(timeout=30) for future in futures)
+    assert (before.status, after.status) == (Status.OK, Status.OK)
+    assert fault.status is Status.FAILED
+    assert fault.timing is None
+    assert fault.failure is not None
+    assert fault.failure.kind is kind
+    assert words in fault.failure.cause
+    assert "\n" not in fault.failure.cause
+    assert measure(device, "once more").us == 10.0
+
+
+def test_a_result_carries_what_compiler_and_benchmark_said(device: CudaDevice) -> None:
+    result = measure(device, "fine", regime=Regime.DEPLOY)
+    assert (result.kernel_key, result.regime, result.context_key) == (KERNEL.key, Regime.DEPLOY, device.context.key)
+    assert result.timing is not None
+    assert result.timing.samples == (9.0, 10.0, 11.0)
+    assert (result.build.registers, result.build.spills, result.build.shared_bytes) == (32, 8, 1024)
+    assert result.error == 1e-7
+    assert not result.cached
+
+
+def test_a_nan_error_is_left_out_since_json_has_none(device: CudaDevice) -> None:
+    assert measure(device, "run-nan").error is None
+
+
+def test_noise_on_stdout_and_stderr_reaches_neither_results_nor_terminal(
+    device: CudaDevice, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert measure(device, "run-noise").status is Status.OK
+    assert capfd.readouterr() == ("", "")
+
+
+def test_ranking_and_deploy_compile_once(device: CudaDevice) -> None:
+    for regime in (Regime.RANKING, Regime.DEPLOY, Regime.DEPLOY):
+        assert measure(device, "shared", 7, regime).status is Status.OK
+    compiled = (device._nursery.folder / "sources" / "compiled.txt").read_text().splitlines()
+    assert compiled.count(str(do("shared", 7))) == 1
+
+
+def test_health_counts_respawns_and_busy_time() -> None:
+    with open_fake() as device:
+        assert device.health().respawns == 0
+        measure(device, "run-abort")
+        measure(device, "fine")
+        health = device.health()
+    assert health.respawns == 1
+    assert health.busy_s > 0
+    assert health.compiling == 0
+
+
+def test_a_hanging_compiler_dies_with_its_children() -> None:
+    with open_fake(compilers=1) as device:
+        folder = device._nursery.folder
+        future = device.submit(KERNEL, do("compile-hang"), Regime.RANKING)
+        assert wait_until(lambda: len(processes_about(folder)) >= 4), "the compiler has started its child"
+        failure = future.result(timeout=30).failure
+        assert failure is not None
+        assert failure.kind is FailureKind.COMPILE_TIMEOUT
+        assert wait_until(lambda: len(processes_about(folder)) == 2), "caretaker and benchmark process"
+
+
+def test_slow_compiles_run_side_by_side() -> None:
+    with open_fake(compilers=4, compile_limits=CompileLimits()) as device:
+        futures = [device.submit(KERNEL, do("compile-slow", n), Regime.RANKING) for n in range(4)]
+        assert wait_until(lambda: device.health().compiling > 1)
+        assert all(future.result(timeout=30).status is Status.OK for future in futures)
+
+
+@pytest.mark.parametrize("what", ["fine", "run-hang", "compile-hang"])
+def test_close_in_the_middle_leaves_nothing(what: str) -> None:
+    device = open_fake()
+    folder = device._nursery.folder
+    futures = [device.submit(KERNEL, do(what, n), Regime.RANKING) for n in range(6)]
+    start = time.monotonic()
+    device.close()
+    device.close()
+    assert time.monotonic() - start < 10
+    assert all(future.done() for future in futures)
+    for future in futures:
+        if future.cancelled():
+            with pytest.raises(CancelledError):
+                future.result()
+    assert processes_about(folder) == []
+    assert not folder.exists()
+
+
+def test_a_closed_device_refuses_in_words() -> None:
+    device = open_fake()
+    device.close()
+    with pytest.raises(DeviceError, match="closed"):
+        device.submit(KERNEL, do("fine"), Regime.RANKING).result(timeout=5)
+
+
+def test_a_benchmark_process_that_never_starts_is_one_sentence() -> None:
+    command = (sys.executable, "-c", "import sys; sys.exit('no driver for you')")
+    with pytest.raises(DeviceError, match="exit code 1 after printing: no driver for you"):
+        open_fake(worker_command=command)
+
+
+def test_compilers_that_never_start_are_one_sentence() -> None:
+    command = (sys.executable, "-c", "import sys; sys.exit('no triton for you')")
+    with open_fake(compile_command=command) as device, pytest.raises(DeviceError, match="no triton for you"):
+        measure(device, "fine")
+
+
+def test_a_device_opened_in_a_short_thread_outlives_it() -> None:
+    opened: list[CudaDevice] = []
+    thread = threading.Thread(target=lambda: opened.append(open_fake()))
+    thread.start()
+    thread.join()
+    with opened[0] as device:
+        assert measure(device, "fine").status is Status.OK
+        assert device.health().respawns == 0
+
+
+def test_a_killed_benchmark_process_is_replaced(device: CudaDevice) -> None:
+    future = device.submit(KERNEL, do("run-hang", 99), Regime.RANKING)
+    pid = next(p for p in processes_about(device._nursery.folder) if "fake_worker" in _command_line(p))
+    time.sleep(0.1)
+    os.kill(pid, signal.SIGKILL)
+    failure = future.result(timeout=30).failure
+    assert failure is not None
+    assert failure.kind in (FailureKind.CRASH, FailureKind.HANG)
+    assert measure(device, "fine").status is Status.OK
+
+
+def test_kill_9_of_the_engine_leaves_nothing(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sys, time\n"
+        f"sys.path.insert(0, {str(ROOT)!r})\n"
+        "from tests.measure.rig import a_kernel, do, open_fake\n"
+        "from engine.vocabulary import Regime\n"
+        "device = open_fake()\n"
+        "device.submit(a_kernel(), do('compile-hang'), Regime.RANKING)\n"
+        "print(device._nursery.folder, flush=True)\n"
+        "time.sleep(1000)\n"
+    )
+    engine = subprocess.Popen([sys.executable, str(program)], stdout=subprocess.PIPE, text=True)
+    assert engine.stdout is not None
+    folder = Path(engine.stdout.readline().strip())
+    assert wait_until(lambda: len(processes_about(folder)) >= 4)
+    engine.kill()
+    engine.wait()
+    assert wait_until(lambda: processes_about(folder) == [] and not folder.exists())
+
+
+def test_assemble_times_the_plan_and_passes_on_its_failure(device: CudaDevice) -> None:
+    specs = (*KERNEL.body.input_specs(), *KERNEL.body.output_specs())
+    views = tuple(BufferView(i, spec) for i, spec in enumerate(specs))
+    grouping = Grouping(specs, (KernelCall(KERNEL, views[:2], (2,)),), views[2:])
+    result = device.assemble(grouping, {KERNEL.key: do("fine")})
+    assert result.timing is not None
+    assert result.timing.median_us == 10.0
+    assert result.failure is None
+    crashed = device.assemble(grouping, {KERNEL.key: do("run-abort")})
+    assert crashed.timing is None
+    assert crashed.failure is not None
+    assert crashed.failure.kind is FailureKind.CRASH
+
+
+def _command_line(pid: int) -> str:
+    return Path(f"/proc/{pid}/cmdline").read_text()

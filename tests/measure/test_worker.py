@@ -1,0 +1,226 @@
+"""The benchmark process's own judgement, on CPU tensors: launches are Python, the checks and their data are real."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from engine.codegen import KernelSource
+from engine.ir.json_form import grouping_to_json, kernel_to_json
+from engine.ir.plan import BufferView, Grouping, KernelCall
+from engine.measure import REGIMES, worker
+from engine.measure.worker import Bench, describe_unusable
+from engine.runtime import evaluate
+from engine.vocabulary import BuildReport, FailureKind, Regime, Target
+from tests.measure.fake_worker import CONTEXT
+from tests.measure.rig import a_kernel
+
+KERNEL = a_kernel()
+Body = Callable[[Sequence[torch.Tensor], Sequence[torch.Tensor]], None]
+
+
+class Recorder:
+    """The channel's end of a test: what the bench says."""
+
+    def __init__(self) -> None:
+        self.steps: list[dict[str, Any]] = []
+        self.answers: list[dict[str, Any]] = []
+
+    def send(self, message: dict[str, Any]) -> None:
+        (self.steps if "step" in message else self.answers).append(message)
+
+
+class Compiled:
+    def __init__(self, source: KernelSource) -> None:
+        self.source = source
+        self.kernel = None
+        self.build = BuildReport(shared_bytes=64)
+
+
+def right(inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> None:
+    for output, value in zip(outputs, evaluate(KERNEL.body, inputs, dtype=None), strict=True):
+        output.copy_(value)
+
+
+@pytest.fixture
+def rig(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[Bench, Recorder, dict[str, Body]]:
+    """A bench on the CPU, and the bodies that launches run, by the source's text."""
+    bodies: dict[str, Body] = {"right": right}
+
+    def bind(compiled: Compiled, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> Callable[[], None]:
+        return lambda: bodies[compiled.source.text](inputs, outputs)
+
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    monkeypatch.setattr(worker, "compile_source", lambda source, *_: Compiled(source))
+    monkeypatch.setattr(worker, "bind_launch", bind)
+    monkeypatch.setattr("engine.runtime.assemble.bind_launch", bind)
+    monkeypatch.setattr(worker, "probe_us", lambda launch: 10.0)
+    monkeypatch.setattr(worker, "time_launches", lambda launch, plan, estimate: (9.0, 10.0, 11.0))
+    monkeypatch.setattr(worker, "_context_is_sound", lambda: True)
+    recorder = Recorder()
+    return Bench(recorder, tmp_path, torch.device("cpu"), CONTEXT, Target()), recorder, bodies  # type: ignore[arg-type]
+
+
+def measure(rig: tuple[Bench, Recorder, dict[str, Body]], text: str, regime: Regime = Regime.RANKING) -> dict[str, Any]:
+    bench, recorder, _ = rig
+    source = KernelSource(text, "entry", (), (1, 1, 1), 4, 1)
+    bench.serve(
+        {
+            "op": "measure",
+            "id": 7,
+            "kernel": kernel_to_json(KERNEL),
+            "source": source.to_json(),
+            "regime": asdict(REGIMES[regime]),
+        }
+    )
+    return recorder.answers[-1]
+
+
+def kind_of(answer: dict[str, Any]) -> FailureKind:
+    return FailureKind(answer["failure"]["kind"])
+
+
+def test_a_right_candidate_is_timed(rig: Any) -> None:
+    answer = measure(rig, "right")
+    assert answer["id"] == 7
+    assert answer["timing"] == {"median_us": 10.0, "low_us": 9.0, "high_us": 11.0, "samples": (9.0, 10.0, 11.0)}
+    assert 0 < answer["error"] < 1e-6
+    assert answer["run_s"] > 0
+    assert [step["step"] for step in rig[1].steps] == ["prepare", "load", "first launch", "check", "timing"]
+    assert all(step["limit_s"] >= 2 for step in rig[1].steps)
+
+
+def test_the_second_candidate_of_a_kernel_prepares_nothing(rig: Any) -> None:
+    measure(rig, "right")
+    rig[1].steps.clear()
+    measure(rig, "right")
+    assert "prepare" not in [step["step"] for step in rig[1].steps]
+
+
+def half(inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> None:
+    value = evaluate(KERNEL.body, inputs, dtype=None)[0]
+    outputs[0][::2] = value[::2]
+
+
+def nothing(inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> None:
+    pass
+
+
+def rounded(inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> None:
+    outputs[0].copy_(inputs[0].bfloat16().float() @ inputs[1].bfloat16().float())
+
+
+@pytest.mark.parametrize("body", [half, nothing, rounded])
+def test_wrong_results_are_failures_with_their_error(rig: Any, body: Body) -> None:
+    rig[2]["wrong"] = body
+    answer = measure(rig, "wrong")
+    assert kind_of(answer) is FailureKind.WRONG_RESULT
+    assert "timing" not in answer
+    assert not answer["broken"]
+    assert "timing" in measure(rig, "right")
+
+
+def test_a_stale_output_of_the_candidate_before_does_not_help(rig: Any) -> None:
+    measure(rig, "right")
+    rig[2]["wrong"] = nothing
+    assert kind_of(measure(rig, "wrong")) is FailureKind.WRONG_RESULT
+
+
+def test_deploy_checks_ten_times_on_fresh_inputs(rig: Any) -> None:
+    seen: list[float] = []
+
+    def watched(inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> None:
+        seen.append(float(inputs[0].sum()))
+        right(inputs, outputs)
+
+    rig[2]["watched"] = watched
+    assert "timing" in measure(rig, "watched", Regime.DEPLOY)
+    assert len(set(seen)) == 10
+    seen.clear()
+    measure(rig, "watched")
+    assert len(set(seen)) == 1
+
+
+def test_a_race_that_one_check_misses_is_found_in_deploy(rig: Any) -> None:
+    runs = iter(range(1000))
+
+    def flaky(inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> None:
+        right(inputs, outputs)
+        if next(runs) == 7:
+            outputs[0][3, 3] += 1.0
+
+    rig[2]["flaky"] = flaky
+    assert kind_of(measure(rig, "flaky", Regime.DEPLOY)) is FailureKind.WRONG_RESULT
+    assert "timing" in measure(rig, "right"), "the inputs are those of the first check again"
+
+
+def test_who_writes_into_the_inputs_costs_only_itself(rig: Any) -> None:
+    def hostile(inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> None:
+        right(inputs, outputs)
+        inputs[0].zero_()
+
+    rig[2]["hostile"] = hostile
+    measure(rig, "hostile")
+    answer = measure(rig, "right")
+    assert "timing" in answer, answer
+    assert kind_of(measure(rig, "hostile", Regime.DEPLOY)) is FailureKind.WRONG_RESULT
+    assert "timing" in measure(rig, "right", Regime.DEPLOY)
+
+
+def test_exceptions_are_typed_by_where_and_what(rig: Any) -> None:
+    def raising(error: Exception) -> Body:
+        def body(inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> None:
+            raise error
+
+        return body
+
+    rig[2]["access"] = raising(RuntimeError("CUDA error: an illegal memory access was encountered\nCompile with"))
+    rig[2]["memory"] = raising(torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"))
+    rig[2]["odd"] = raising(RuntimeError("Triton Error [CUDA]: invalid argument"))
+    kinds = [kind_of(measure(rig, text)) for text in ("access", "memory", "odd")]
+    assert kinds == [FailureKind.ILLEGAL_ACCESS, FailureKind.OUT_OF_MEMORY, FailureKind.CRASH]
+    assert "timing" in measure(rig, "right")
+
+
+def test_an_impossible_time_is_a_failure(rig: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "time_launches", lambda *_: (0.0, 0.0, 0.0))
+    assert kind_of(measure(rig, "right")) is FailureKind.IMPOSSIBLE_TIME
+
+
+def a_chain() -> Grouping:
+    """Two calls of one kernel on one buffer each."""
+    specs = KERNEL.body.input_specs()
+    out = KERNEL.body.output_specs()[0]
+    views = tuple(BufferView(i, spec) for i, spec in enumerate((*specs, out, out)))
+    calls = (KernelCall(KERNEL, views[:2], (2,)), KernelCall(KERNEL, views[:2], (3,)))
+    return Grouping((*specs, out, out), calls, (views[3], views[2]))
+
+
+@pytest.mark.parametrize(("body", "passes"), [(right, True), (half, False)])
+def test_a_plan_is_checked_and_timed(rig: Any, body: Body, passes: bool) -> None:
+    bench, recorder, bodies = rig
+    bodies["plan"] = body
+    source = KernelSource("plan", "entry", (), (1, 1, 1), 4, 1)
+    request = {
+        "op": "assemble",
+        "id": 1,
+        "grouping": grouping_to_json(a_chain()),
+        "sources": {KERNEL.key: source.to_json()},
+        "regime": asdict(replace(REGIMES[Regime.DEPLOY], checks=3)),
+    }
+    bench.serve(request)
+    answer = recorder.answers[-1]
+    assert ("timing" in answer) is passes
+    assert passes or kind_of(answer) is FailureKind.WRONG_RESULT
+
+
+def test_a_machine_without_a_gpu_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert "no CUDA GPU" in describe_unusable(RuntimeError("x"))
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert "install gcc" in describe_unusable(RuntimeError("Failed to find C compiler. Please specify via CC"))

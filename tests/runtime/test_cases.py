@@ -1,0 +1,79 @@
+"""A case's data can be replaced, verified and restored, and its limits come from eager in the same dtype."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from engine.ir.builder import GraphBuilder
+from engine.ir.graph import TensorSpec
+from engine.ir.kernel import Kernel
+from engine.runtime import is_intact, overwrite_inputs, prepare_case, references_for, repair
+from engine.runtime.cases import tf32_where_allowed
+from engine.runtime.comparison import GARBAGE_BYTE, NAN_BYTE
+
+CPU = torch.device("cpu")
+
+
+def matmul(dtype: str, allow_tf32: bool = False) -> Kernel:
+    build = GraphBuilder()
+    x = build.input(TensorSpec((24, 32), dtype, (40, 1), 3))
+    w = build.input(TensorSpec.contiguous((32, 16), dtype))
+    return Kernel("contraction", build.build(build.add("matmul", x, w, allow_tf32=allow_tf32)))
+
+
+@pytest.mark.parametrize(("dtype", "low", "high"), [("float32", 1e-9, 1e-6), ("bfloat16", 1e-4, 1e-2)])
+def test_eager_in_the_same_dtype_sets_the_scale(dtype: str, low: float, high: float) -> None:
+    case = prepare_case(matmul(dtype), 0, CPU)
+    assert case.references[0].dtype is torch.float64
+    assert low < case.eager[0][0] < high
+    assert case.outputs[0].shape == (24, 16)
+    assert case.poison_byte == NAN_BYTE
+    assert case.prepare_s > 0
+
+
+def test_inputs_are_replaced_in_place_and_restored() -> None:
+    case = prepare_case(matmul("float32"), 0, CPU)
+    before, addresses = case.inputs[0].clone(), [tensor.data_ptr() for tensor in case.inputs]
+    overwrite_inputs(case, 1)
+    assert not torch.equal(case.inputs[0], before)
+    assert not torch.equal(references_for(case)[0], case.references[0])
+    overwrite_inputs(case, 0)
+    assert torch.equal(case.inputs[0], before)
+    assert [tensor.data_ptr() for tensor in case.inputs] == addresses
+
+
+@pytest.mark.parametrize("where", ["input", "reference"])
+def test_damage_is_noticed_and_repaired(where: str) -> None:
+    case = prepare_case(matmul("float32"), 0, CPU)
+    assert is_intact(case)
+    (case.inputs if where == "input" else case.references)[0][2, 2] = 7.0
+    assert not is_intact(case)
+    repair(case)
+    assert is_intact(case)
+
+
+def test_a_reference_with_nan_is_poisoned_with_numbers() -> None:
+    build = GraphBuilder()
+    x = build.input(TensorSpec.contiguous((64,), "float32"))
+    case = prepare_case(Kernel("pointwise", build.build(build.add("log", x))), 0, CPU)
+    assert case.poison_byte == GARBAGE_BYTE
+    assert is_intact(case)
+
+
+def test_a_reference_that_is_a_view_of_an_input_survives_new_inputs() -> None:
+    build = GraphBuilder()
+    x = build.input(TensorSpec.contiguous((8, 8), "float64"))
+    case = prepare_case(Kernel("pointwise", build.build(build.add("cast", x, dtype="float64"))), 0, CPU)
+    before = case.references[0].clone()
+    overwrite_inputs(case, 1)
+    assert torch.equal(case.references[0], before)
+
+
+def test_tf32_only_where_the_graph_allows_it() -> None:
+    before = torch.backends.cuda.matmul.allow_tf32
+    with tf32_where_allowed([matmul("float32").body]):
+        assert not torch.backends.cuda.matmul.allow_tf32
+    with tf32_where_allowed([matmul("float32").body, matmul("float32", allow_tf32=True).body]):
+        assert torch.backends.cuda.matmul.allow_tf32
+    assert torch.backends.cuda.matmul.allow_tf32 == before
