@@ -22,7 +22,7 @@ from textual.screen import Screen
 
 from emmy_tui.actions import ACTIONS, BY_NAME, Action, Now, spoken
 from emmy_tui.dialogs import Help, Leave
-from emmy_tui.feed import Feed
+from emmy_tui.feed import BITE_S, Feed
 from emmy_tui.notice import Notice
 from emmy_tui.source import Source
 from emmy_tui.tabs.live import PANELS, LiveTab
@@ -53,7 +53,7 @@ class Look:
 
 
 class EmmyApp(App[None]):
-    """`source` is None on the start screen, from which `demo` opens a replay."""
+    """`source` is None on the start screen, from which `demo` opens a replay; `bite_s` bounds one bite of events."""
 
     CSS_PATH = "emmy.tcss"
     TITLE = "emmy-tui"
@@ -73,6 +73,7 @@ class EmmyApp(App[None]):
         *,
         demo: Callable[[], Source] | None = None,
         clock: Callable[[], float] = time.time,
+        bite_s: float = BITE_S,
     ) -> None:
         self.look = look or Look()
         super().__init__(ansi_color=True if self.look.no_color else None)
@@ -80,6 +81,7 @@ class EmmyApp(App[None]):
         self.animation_level = "none"
         self.view = View(glyphs=ASCII if self.look.ascii else UNICODE, read_only=self.look.read_only)
         self._clock = clock
+        self._bite_s = bite_s
         self._demo = demo
         self._shown: Snapshot | None = None
         self.crash: str | None = None
@@ -135,7 +137,7 @@ class EmmyApp(App[None]):
 
     def attach(self, source: Source) -> None:
         """Show what this source sends from now on."""
-        self._feed = Feed(source)
+        self._feed = Feed(source, self._bite_s)
         self.view.mode, self.view.title, self.view.database = source.mode, source.title, source.database
         self.view.snapshot = self._feed.snapshot
 
@@ -191,8 +193,12 @@ class EmmyApp(App[None]):
 
     def _caught_up(self) -> None:
         self._catching_up = False
-        if self._feed is not None and self._feed.bite():
-            self._catch_up()
+        feed = self._feed
+        if feed is not None:
+            more = feed.bite()
+            self._sync_view(feed)
+            if more:
+                self._catch_up()
 
     def paint_frame(self) -> None:
         """Repaint header, footer and notice where they changed."""

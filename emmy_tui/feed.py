@@ -6,6 +6,7 @@ that was never frozen.
 
 from __future__ import annotations
 
+import gc
 import time
 from collections import deque
 from itertools import islice
@@ -18,18 +19,21 @@ BITE_EVENTS = 5000
 BITE_S = 0.008
 CHUNK = 256
 HELD_LIMIT = 200_000
+SETTLED_EVENTS = 20_000
 
 
 class Feed:
     """Owned by the screen's thread. `state` is the run's newest state, also while the view is frozen."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, bite_s: float = BITE_S) -> None:
         self.source = source
+        self._bite_s = bite_s
         self.snapshot = Snapshot()
         self.frozen = False
         self.state: str = RunState.IDLE
         self._held: deque[Event] = deque()
         self._touched: set[str] = set()
+        self._unsettled = 0
 
     @property
     def held(self) -> int:
@@ -50,7 +54,7 @@ class Feed:
         return len(events) >= BITE_EVENTS
 
     def _fold(self) -> bool:
-        ends = time.perf_counter() + BITE_S
+        ends = time.perf_counter() + self._bite_s
         folded = 0
         while folded < BITE_EVENTS:
             events = self._next(min(CHUNK, BITE_EVENTS - folded))
@@ -59,9 +63,17 @@ class Feed:
             for event in events:
                 self._fold_one(event)
             folded += len(events)
+            self._settle(len(events))
             if time.perf_counter() > ends:
                 return True
         return True
+
+    def _settle(self, folded: int) -> None:
+        """Spare the garbage collector what was folded: rows stay, and walking a million of them stops the screen."""
+        self._unsettled += folded
+        if self._unsettled >= SETTLED_EVENTS:
+            self._unsettled = 0
+            gc.freeze()
 
     def _fold_one(self, event: Event) -> None:
         if isinstance(event, Anew):

@@ -161,6 +161,8 @@ class TuningSession:
     def own_device(self, device: Device) -> Device:
         """Remember the device, so that an abort from another thread can close it."""
         self._device = device
+        if self.control.aborted:
+            device.close()
         return device
 
     def _run(self) -> None:

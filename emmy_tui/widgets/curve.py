@@ -6,7 +6,7 @@ import math
 from array import array
 
 from emmy_tui import format as fmt
-from emmy_tui.text import Line, Tone, clean, crop, fit_line, left, right
+from emmy_tui.text import Line, Tone, clean, fit_line, left, right
 from emmy_tui.view import View
 from emmy_tui.widgets.braille import Canvas, Scale, draw
 from emmy_tui.widgets.panel import Panel, titled
@@ -84,7 +84,7 @@ def plot(points: Points, width: int, height: int, view: View) -> list[Line]:
     last = fmt.duration(end) if view.by_time else fmt.count(int(end))
     room = canvas.width - len(last) - 2
     lines.append(
-        [(f"{' ' * AXIS}0 {left(crop(f'{unit} (t)', max(0, room - 1)), max(0, room), glyphs)}{last}", Tone.DIM)]
+        [(f"{' ' * AXIS}0 {left(f'{unit} (t)', max(0, room), glyphs)}{last}", Tone.DIM)]
     )
     return [fit_line(line, width, glyphs) for line in lines]
 

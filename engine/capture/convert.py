@@ -93,7 +93,7 @@ def _name(node: Node) -> str:
 
 
 def _labels(program: ExportedProgram) -> dict[str, str]:
-    """Readable names of what isn't a user input, by placeholder; a tensor that the code closes over has only a number."""
+    """Names of what isn't a user input, by placeholder; a tensor that the code closes over has only a number."""
     labels: dict[str, str] = {}
     for spec in program.graph_signature.input_specs:
         if spec.kind in (InputKind.PARAMETER, InputKind.BUFFER):

@@ -185,7 +185,7 @@ def scratch_bytes(facts: ContractionFacts, v: Values, target: Target) -> int:
         return 0
     widest = max(output.spec.element_bytes for output in facts.outputs)
     if multiplier(facts, v, target) is not Multiplier.WGMMA:
-        return 16 * int(v["BLOCK_N"]) * widest
+        return int(v["BLOCK_M"]) * int(v["BLOCK_N"]) * widest
     side = 16 * int(v["NUM_WARPS"])
     return min(int(v["BLOCK_M"]), side) * min(int(v["BLOCK_N"]), side) * widest
 

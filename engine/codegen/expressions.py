@@ -130,7 +130,7 @@ def pointwise_text(op: Op, operands: Sequence[Operand]) -> str:
     if special:
         return special(operands, dtype)
     template = (_FLOAT_UNARY if dtype in FLOATS else {}).get(op.kind) or _SAME_UNARY.get(op.kind)
-    if template is None:
+    if template is None or (dtype == "bool" and op.kind in ("neg", "abs", "relu")):
         raise Unrenderable(f"{op.kind} of dtype {op.out.dtype} has no Triton form")
     text = operands[0].scalar(dtype)
     if op.kind == "cast" and compute_dtype(op.out.dtype) != op.out.dtype:

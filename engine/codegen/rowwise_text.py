@@ -68,7 +68,8 @@ class _Writer:
                 tile = "tile"
             wide = self.facts.rows >= 2**31
             index = f"{tile}.to(tl.int64)" if wide else tile
-            emitter.line(f"rows = {index} * {self.block_rows} + tl.arange(0, {self.block_rows})[:, None]")
+            first = index if self.block_rows == 1 else f"{index} * {self.block_rows}"
+            emitter.line(f"rows = {first} + tl.arange(0, {self.block_rows})[:, None]")
             if self.looped:
                 self._write_loops()
             else:

@@ -33,6 +33,9 @@ class EpilogueRule:
                 return merged
         return None
 
+    def apart(self, partition: Partition, site: Site) -> Partition:
+        return partition
+
 
 def pointwise_chains(start: Partition) -> tuple[frozenset[int], ...]:
     """The atoms of the start that hold pointwise ops only, in the graph's order."""

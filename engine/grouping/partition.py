@@ -64,13 +64,15 @@ class Facts:
 class Partition:
     """`atom_of[i]` is the atom of op i (its smallest op index), or -1; `groups` holds each atom's ops.
 
-    Atoms in `inlined` are recomputed by each of their readers and are no kernels.
+    Atoms in `inlined` are recomputed by each of their readers and are no kernels. Sets of ops in `apart` were
+    decided not to be one kernel, and no later merge brings a whole set together.
     """
 
     facts: Facts
     atom_of: tuple[int, ...]
     groups: Mapping[int, frozenset[int]]
     inlined: frozenset[int] = frozenset()
+    apart: frozenset[frozenset[int]] = frozenset()
 
     @classmethod
     def finest(cls, facts: Facts) -> Partition:
@@ -86,7 +88,7 @@ class Partition:
         members = self.members(*chosen)
         if len(chosen) < 2 or chosen & self.inlined or family_of(self.facts, members) is None:
             return None
-        if self._closes_a_circle(chosen, members):
+        if any(ops <= members for ops in self.apart) or self._closes_a_circle(chosen, members):
             return None
         name = min(chosen)
         groups = {atom: ops for atom, ops in self.groups.items() if atom not in chosen}

@@ -47,6 +47,9 @@ class PrologueRule:
             return None
         return replace(partition, inlined=partition.inlined | {atom})
 
+    def apart(self, partition: Partition, site: Site) -> Partition:
+        return partition
+
 
 def _may_recompute(partition: Partition, ops: frozenset[int]) -> bool:
     facts = partition.facts

@@ -9,7 +9,7 @@ softmax) stays outside, because it may as well end the kernel before.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from engine.grouping.partition import Facts, Partition, family_of
 from engine.grouping.site import Site, context_of
@@ -28,6 +28,9 @@ class RowwiseRule:
 
     def fused(self, partition: Partition, site: Site) -> Partition | None:
         return partition.merged({partition.atom_of[i] for i in site.ops})
+
+    def apart(self, partition: Partition, site: Site) -> Partition:
+        return replace(partition, apart=partition.apart | {site.ops})
 
 
 def reduction_chains(facts: Facts) -> tuple[frozenset[int], ...]:

@@ -37,6 +37,10 @@ class Rule(Protocol):
         """The partition with the site fused, or None when there is nothing to ask (already fused, or not legal)."""
         ...
 
+    def apart(self, partition: Partition, site: Site) -> Partition:
+        """The partition once the site is decided apart; it may rule out that a later rule fuses the site after all."""
+        ...
+
 
 def context_of(facts: Facts, ops: frozenset[int]) -> str:
     """Fingerprint of a set of ops and of what leaves it, independent of where in the graph it stands."""

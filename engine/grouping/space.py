@@ -81,26 +81,28 @@ class GroupingSpace:
         if fork is None or path[-1] not in fork.options:
             raise GraphError(f"{path[-1]} answers no question of this graph")
         ((knob, value),) = path[-1].knobs
-        chosen = before.fused if value == FUSED and before.fused is not None else before.partition
+        chosen = before.fused if value == FUSED and before.fused is not None else self._apart(before)
         state = self._advance(chosen, before.position + 1, {**before.decisions, knob: str(value)})
         if len(self._states) >= _REMEMBERED:
             self._states = {(): self._states[()]}
         self._states[path] = state
         return state
 
+    def _apart(self, state: _State) -> Partition:
+        question = self._questions[state.position]
+        return question.rule.apart(state.partition, question.site)
+
     def _advance(self, partition: Partition, position: int, decisions: dict[str, str]) -> _State:
         """Follow earlier decisions at equal sites until a question is open."""
         for number in range(position, len(self._questions)):
             question = self._questions[number]
             decided = decisions.get(question.knob)
-            if decided == APART:
-                continue
             fused = question.rule.fused(partition, question.site)
             if fused is None:
                 continue
             if decided is None:
                 return _State(partition, number, decisions, fused)
-            partition = fused
+            partition = fused if decided == FUSED else question.rule.apart(partition, question.site)
         return _State(partition, len(self._questions), decisions, None)
 
 

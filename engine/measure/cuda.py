@@ -16,10 +16,11 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from engine.codegen import KernelSource
-from engine.ir.json_form import grouping_to_json, kernel_to_json
+from engine.ir.graph import Graph
+from engine.ir.json_form import graph_to_json, grouping_to_json, kernel_to_json
 from engine.ir.kernel import Kernel
 from engine.ir.plan import Grouping
-from engine.measure.channel import Message
+from engine.measure.channel import ChannelClosed, Message
 from engine.measure.compile_pool import CompileLimits, CompilePool, CompileReply
 from engine.measure.device import AssembledResult, DeviceError, DeviceHealth
 from engine.measure.link import WatchLimits, WorkerLink
@@ -38,18 +39,25 @@ from engine.vocabulary import (
     Timing,
 )
 
+PROBE_LIMIT_S = 60.0
+
 Render = Callable[[Kernel, Schedule, Target], KernelSource]
 IllegalBecause = Callable[[Kernel, Schedule, Target], str | None]
 
 
 @dataclass(frozen=True, slots=True)
 class CudaSettings:
-    """How a CUDA device works: which GPU, how many compile processes, which commands, which limits and regimes."""
+    """How a CUDA device works: which GPU, how many compile processes, which commands, which limits and regimes.
+
+    With a `probe_command` the device is open as soon as that has told the context; without, when the benchmark process
+    is up.
+    """
 
     index: int
     compilers: int
     worker_command: tuple[str, ...] = entry_command("engine.measure.worker")
     compile_command: tuple[str, ...] = entry_command("engine.measure.compile_worker")
+    probe_command: tuple[str, ...] = ()
     compile_limits: CompileLimits = field(default_factory=CompileLimits)
     watch_limits: WatchLimits = field(default_factory=WatchLimits)
     regimes: Mapping[Regime, RegimeSettings] = field(default_factory=lambda: REGIMES)
@@ -83,7 +91,7 @@ class CudaDevice:
         self._thread = threading.Thread(target=self._serve, args=(hello,), name=self.name, daemon=True)
         self._thread.start()
         try:
-            message = hello.result()
+            message = self._probe(settings.probe_command) if settings.probe_command else hello.result()
             self._context = Context(**message["context"])
             self._target = Target(**message["target"])
         except BaseException:
@@ -132,7 +140,9 @@ class CudaDevice:
         compiled.add_done_callback(lambda reply: self._compiled(future, blank, request, reply))
         return future
 
-    def assemble(self, grouping: Grouping, schedules: Mapping[str, Schedule]) -> AssembledResult:
+    def assemble(
+        self, grouping: Grouping, schedules: Mapping[str, Schedule], program: Graph | None = None
+    ) -> AssembledResult:
         """See `Device.assemble`. Raises DeviceError when the device is gone, KeyError for a kernel without schedule."""
         settings = self._settings.regimes[Regime.DEPLOY]
         sources: dict[str, KernelSource] = {}
@@ -148,6 +158,7 @@ class CudaDevice:
             "op": "assemble",
             "id": 0,
             "grouping": grouping_to_json(grouping),
+            "program": graph_to_json(program) if program is not None else "",
             "sources": {key: source.to_json() for key, source in sources.items()},
             "regime": asdict(settings),
         }
@@ -174,6 +185,25 @@ class CudaDevice:
         self._pool.close()
         self._thread.join()
         self._nursery.close()
+
+    def _probe(self, command: Sequence[str]) -> Message:
+        """Context and target from a process that loads no torch. Raises DeviceError."""
+        try:
+            child = self._nursery.start(command, "probe")
+        except OSError as error:
+            raise DeviceError(f"the GPU can't be probed: {error}") from None
+        try:
+            child.channel.send({"device": self._settings.index})
+            answer = child.channel.receive(PROBE_LIMIT_S)
+        except TimeoutError:
+            raise DeviceError(f"the driver said nothing for {PROBE_LIMIT_S:.0f} s") from None
+        except ChannelClosed:
+            raise DeviceError(f"the process that probes the GPU died of {child.death()}: {child.last_line()}") from None
+        finally:
+            self._nursery.bury(child)
+        if "unusable" in answer:
+            raise DeviceError(str(answer["unusable"]))
+        return answer
 
     def _track(self, future: Future[Any]) -> None:
         """Remember a future until it is done; refuse it at once if the device can't serve it any more."""
@@ -215,11 +245,12 @@ class CudaDevice:
         try:
             hello.set_result(self._link.start())
         except DeviceError as error:
+            with self._lock:
+                self._gone = error
             hello.set_exception(error)
-        else:
-            while (task := self._tasks.get()) is not None:
-                if not task.future.done():
-                    self._run(task)
+        while (task := self._tasks.get()) is not None:
+            if not task.future.done():
+                self._run(task)
         self._link.stop()
 
     def _run(self, task: _Task) -> None:

@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Protocol
 
+from engine.ir.graph import Graph
 from engine.ir.kernel import Kernel
 from engine.ir.plan import Grouping
 from engine.vocabulary import Context, Failure, Measurement, Regime, Schedule, Target, Timing
@@ -53,8 +54,13 @@ class Device(Protocol):
         """
         ...
 
-    def assemble(self, grouping: Grouping, schedules: Mapping[str, Schedule]) -> AssembledResult:
-        """Run the plan with one schedule per structural key as one CUDA graph, checked and timed (deploy regime)."""
+    def assemble(
+        self, grouping: Grouping, schedules: Mapping[str, Schedule], program: Graph | None = None
+    ) -> AssembledResult:
+        """Run the plan with one schedule per structural key as one CUDA graph, checked and timed (deploy regime).
+
+        It is checked against `program`, whose inputs are the plan's; without one, against its own kernels.
+        """
         ...
 
     def health(self) -> DeviceHealth: ...

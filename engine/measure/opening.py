@@ -9,13 +9,14 @@ from importlib.util import find_spec
 from engine.codegen import illegal_because, render
 from engine.measure.cuda import CudaDevice, CudaSettings
 from engine.measure.device import Device, DeviceError
+from engine.measure.process import entry_command
 
 _CUDA_NAME = re.compile(r"cuda(?::(\d+))?")
 _WITHOUT_GPU = "without one, browse a database with `emmy-tui DB`, or watch the demo with `emmy-tui --demo`"
 
 
 def open_device(name: str, *, jobs: int | None = None) -> Device:
-    """Open "cuda" or "cuda:N" with `jobs` compile processes (default: one a CPU). Takes as long as torch does to load.
+    """Open "cuda" or "cuda:N" with `jobs` compile processes (default: one a CPU). The benchmark process starts beside.
 
     Raises DeviceError for an unknown name, for missing packages and for a GPU that can't be used.
     """
@@ -28,7 +29,11 @@ def open_device(name: str, *, jobs: int | None = None) -> Device:
             f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed; "
             f"`pip install 'emmy-tui[tune]'` adds what tuning needs; {_WITHOUT_GPU}"
         )
-    settings = CudaSettings(index=int(found.group(1) or 0), compilers=jobs or os.cpu_count() or 1)
+    settings = CudaSettings(
+        index=int(found.group(1) or 0),
+        compilers=jobs or os.cpu_count() or 1,
+        probe_command=entry_command("engine.measure.probe"),
+    )
     try:
         return CudaDevice(settings, render, illegal_because)
     except DeviceError as error:

@@ -85,7 +85,7 @@ class Nursery:
         self._tell(f"-{child.pid}\n")
 
     def close(self) -> None:
-        """Remove the folder. The caretaker does it, kills a child that is not buried, and may outlive a long removal."""
+        """Remove the folder. The caretaker does it, kills what is not buried, and may outlive a long removal."""
         with self._lock:
             if self._closed:
                 return

@@ -8,6 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Protocol
 
+from engine.ir.graph import Graph
 from engine.ir.kernel import Kernel
 from engine.ir.plan import Grouping
 from engine.measure.device import AssembledResult, DeviceError, DeviceHealth
@@ -78,7 +79,9 @@ class ReplayDevice:
         answer = replace(recorded, cached=True)
         return self._answers.submit(self._at_pace, answer) if self._pace else _done(answer)
 
-    def assemble(self, grouping: Grouping, schedules: Mapping[str, Schedule]) -> AssembledResult:
+    def assemble(
+        self, grouping: Grouping, schedules: Mapping[str, Schedule], program: Graph | None = None
+    ) -> AssembledResult:
         """The recorded assembled time; without one, a result that holds neither a time nor a failure."""
         recorded = self._recording.assembled(grouping, schedules)
         if recorded is None:

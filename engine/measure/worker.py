@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from engine.codegen import KernelSource
-from engine.ir.json_form import grouping_from_json, kernel_from_json
+from engine.ir.json_form import graph_from_json, grouping_from_json, kernel_from_json
 from engine.ir.kernel import Kernel
 from engine.measure.channel import Channel, ChannelClosed, Message
 from engine.measure.child_side import open_channel
@@ -161,7 +161,8 @@ class Bench:
         grouping = grouping_from_json(request["grouping"])
         self._enter("prepare", PREPARE_LIMIT_S)
         self._cases.clear()
-        case = prepare_plan_case(grouping, 0, self._device)
+        program = graph_from_json(request["program"]) if request["program"] else None
+        case = prepare_plan_case(grouping, program, 0, self._device)
         self._enter("load", LOAD_LIMIT_S)
         compiled = {key: self._compile(text, settings) for key, text in request["sources"].items()}
         plan = assemble_plan(grouping, compiled, case.inputs)

@@ -22,6 +22,9 @@ _WaveTime = Callable[[Column], Column]
 """us of one wave, by how many programs share a multiprocessor in it."""
 
 
+_JOIN = 8
+
+
 @dataclass(frozen=True, slots=True)
 class ColdModel:
     """Predicts without any measurement. Rows with undecided knobs get a lower bound of their completions."""
@@ -44,8 +47,10 @@ class ColdModel:
                 body = _streaming(f, self.constants)
             else:
                 body = np.where(contraction, _contraction(f, self.constants), _streaming(f, self.constants))
-        us = self.constants.launch_us + np.where(np.isnan(body), bound, np.maximum(body, bound))
-        return np.asarray(np.log(us), dtype=np.float64)
+        # A norm instead of the larger of the two: it keeps every difference between schedules, so none of them tie.
+        joined = (body**_JOIN + bound**_JOIN) ** (1 / _JOIN)
+        us: Column = self.constants.launch_us + np.where(np.isnan(joined), bound, joined)
+        return np.log(us)
 
     def refit(self, matrix: FeatureMatrix, log_us: Column) -> ColdModel:
         """Itself: there is nothing to learn."""
@@ -56,7 +61,8 @@ def _roofline(f: _Columns, c: Constants) -> Column:
     """us that bytes and flops need at the least: L2 serves what fits in it, device memory the rest."""
     bandwidth = np.where(f["bytes"] < c.l2_bytes, c.l2_speedup, 1.0) * f["memory_bandwidth"]
     peak = np.where(f["contractions"] > 0, _peak(f), f["peak_fp32"])
-    return 1e6 * np.maximum(f["bytes"] / bandwidth, f["flops"] / peak)
+    us: Column = 1e6 * np.maximum(f["bytes"] / bandwidth, f["flops"] / peak)
+    return us
 
 
 def _peak(f: _Columns) -> Column:
@@ -90,10 +96,11 @@ def _contraction(f: _Columns, c: Constants) -> Column:
     def wave(together: Column) -> Column:
         busy = (np.maximum(multiply, load) + issue) * together
         step = (busy**c.sharpness + alone**c.sharpness + exposed**c.sharpness) ** (1 / c.sharpness)
-        return f["steps"] * step + c.program_us + epilogue * together
+        us: Column = f["steps"] * step + c.program_us + epilogue * together
+        return us
 
     total = _waves(f, wave, c.smoothing)
-    return total * np.where(f["PERSISTENT"] == 1, 1.0 + c.persistent, 1.0) + 0.0 * f["PERSISTENT"] * f["GROUP_M"]
+    return total * (1.0 + c.persistent * f["PERSISTENT"]) + 0.0 * f["GROUP_M"]
 
 
 def _tile_efficiency(f: _Columns, c: Constants) -> Column:
@@ -105,7 +112,8 @@ def _tile_efficiency(f: _Columns, c: Constants) -> Column:
     mma = c.mma_peak * per_warp / (per_warp + c.mma_area)
     fma = c.fma_peak * f["elements_per_thread"] / (f["elements_per_thread"] + c.fma_elements)
     kind = f["tensor_core"]
-    return np.where(kind == 2, wgmma, np.where(kind == 1, mma, fma)) + 0.0 * kind
+    share: Column = np.where(kind == 2, wgmma, np.where(kind == 1, mma, fma)) + 0.0 * kind
+    return share
 
 
 def _streaming(f: _Columns, c: Constants) -> Column:
@@ -129,20 +137,20 @@ def _streaming(f: _Columns, c: Constants) -> Column:
 
     def wave(together: Column) -> Column:
         busy = np.maximum(np.maximum(compute, move), c.dispatch_us) * together
-        return (busy**c.stream_sharpness + alone**c.stream_sharpness) ** (1 / c.stream_sharpness)
+        us: Column = (busy**c.stream_sharpness + alone**c.stream_sharpness) ** (1 / c.stream_sharpness)
+        return us
 
-    total = _waves(f, wave, c.stream_smoothing)
-    hint = np.where(f["EVICTION"] == 0, 1.0, np.where(f["EVICTION"] == 1, 1.0 + c.evict_first, 1.0 + c.evict_last))
-    return total * hint * np.where(f["PERSISTENT"] == 1, 1.0 + c.persistent, 1.0) + 0.0 * (
-        f["PERSISTENT"] + f["EVICTION"]
-    )
+    hint = np.choose(np.nan_to_num(f["EVICTION"]).astype(int).clip(0, 2), [0.0, c.evict_first, c.evict_last])
+    total = _waves(f, wave, c.stream_smoothing) * (1.0 + hint + 0.0 * f["EVICTION"])
+    return total * (1.0 + c.persistent * f["PERSISTENT"])
 
 
 def _stream_instructions(f: _Columns, c: Constants, passes: Column) -> Column:
     """Instructions an element: its ops, most of them again in each pass, and its loads and stores by their width."""
     work = f["pointwise_ops"] + c.reduction_ops * f["reductions"]
     accesses = (f["inputs"] + f["outputs"] - 1 + passes) * 16 / f["vector_bytes"]
-    return c.op_instructions * work * np.where(passes > 1, 1.5, 1.0) + c.access_instructions * accesses
+    count: Column = c.op_instructions * work * np.where(passes > 1, 1.5, 1.0) + c.access_instructions * accesses
+    return count
 
 
 def _waves(f: _Columns, wave: _WaveTime, smoothing: float) -> Column:

@@ -53,13 +53,17 @@ def prepare_case(kernel: Kernel, seed: int, device: torch.device) -> Case:
     return _prepare(body.input_specs(), (body,), run, seed, device, outputs)
 
 
-def prepare_plan_case(grouping: Grouping, seed: int, device: torch.device) -> Case:
-    """The case of a whole plan, without outputs; its reference runs the plan's kernels one after the other."""
+def prepare_plan_case(grouping: Grouping, program: Graph | None, seed: int, device: torch.device) -> Case:
+    """The case of a whole plan, without outputs. Its reference is the program's own graph, so that a plan that divides
+    the program wrongly shows; without one, the plan's kernels one after the other.
+    """
     written = {index for call in grouping.calls for index in call.results}
     specs = grouping.buffers[: len(grouping.buffers) - len(written)]
     bodies = [call.kernel.body for call in grouping.calls]
 
     def run(inputs: Sequence[torch.Tensor], dtype: torch.dtype | None) -> Tensors:
+        if program is not None:
+            return tuple(evaluate(program, inputs, dtype=dtype))
         return tuple(evaluate_plan(grouping, inputs, lambda graph, tensors: evaluate(graph, tensors, dtype=dtype)))
 
     return _prepare(specs, bodies, run, seed, device, ())

@@ -36,11 +36,21 @@ class TimingPlan:
 
 
 def capture(launch: Callable[[], None], count: int) -> torch.cuda.CUDAGraph:
-    """`count` launches in a row as one CUDA graph. The launch must have run once, so that nothing loads in capture."""
+    """`count` launches in a row as one CUDA graph. The launch must have run once, so that nothing loads in capture.
+
+    torch.cuda.graph would collect garbage and empty the allocator's cache first, which costs more than the timing.
+    """
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for _ in range(count):
-            launch()
+    make: Any = torch.cuda.Stream
+    stream: torch.cuda.Stream = make()
+    torch.cuda.synchronize()
+    with torch.cuda.stream(stream):
+        graph.capture_begin()
+        try:
+            for _ in range(count):
+                launch()
+        finally:
+            graph.capture_end()
     return graph
 
 

@@ -34,7 +34,6 @@ _POINTWISE: dict[str, Callable[..., torch.Tensor]] = {
     "ceil": torch.ceil,
     "logical_not": torch.logical_not,
     "isnan": torch.isnan,
-    "cast": lambda x: x,
     "copy": torch.clone,
     "add": torch.add,
     "sub": torch.sub,
@@ -73,7 +72,7 @@ def evaluate(
     last = _last_readers(graph)
     given = dict(zip(graph.inputs, tensors, strict=True))
     for index, op in enumerate(graph.ops):
-        values[index] = given[index] if op.kind == "input" else _evaluate_op(graph, op, index, values, given, dtype)
+        values[index] = given[index] if op.kind == "input" else _evaluate_op(graph, op, values, given, dtype)
         for source in set(op.inputs):
             if last.get(source) == index:
                 del values[source]
@@ -89,7 +88,6 @@ def _last_readers(graph: Graph) -> dict[int, int]:
 def _evaluate_op(
     graph: Graph,
     op: Op,
-    index: int,
     values: dict[int, torch.Tensor],
     given: dict[int, torch.Tensor],
     dtype: torch.dtype | None,
@@ -110,36 +108,26 @@ def _evaluate_op(
         if op.kind in ("sum", "mean"):
             return _REDUCTIONS[op.kind](inputs[0], dim=axes, keepdim=True, dtype=out)
         return _REDUCTIONS[op.kind](inputs[0], dim=axes, keepdim=True).to(out)
-    weak = [graph.ops[i].kind == "constant" for i in op.inputs]
-    return _pointwise(op, inputs, weak, out).expand(op.out.shape)
+    return _pointwise(op, inputs, out).expand(op.out.shape)
 
 
-def _pointwise(op: Op, inputs: list[torch.Tensor], weak: list[bool], out: torch.dtype) -> torch.Tensor:
-    """Beside a tensor a constant is a plain number, so it lifts no dtype and is not rounded to one."""
+def _pointwise(op: Op, inputs: list[torch.Tensor], out: torch.dtype) -> torch.Tensor:
+    """A constant is a tensor without axes, which torch promotes like a plain number."""
+    if op.kind == "cast":
+        return inputs[0].to(out)
     if op.kind in ("maximum", "minimum"):
         inputs = [value.to(out) for value in inputs]
-    elif op.kind in ("cast", "copy"):
-        return inputs[0].to(out).clone() if op.kind == "copy" else inputs[0].to(out)
-    arguments: list[torch.Tensor | int | float | bool] = list(inputs)
-    if len(inputs) == 2 and op.kind not in ("maximum", "minimum") and any(weak) and not all(weak):
-        arguments = [value.item() if is_weak else value for value, is_weak in zip(inputs, weak, strict=True)]
-        if not isinstance(arguments[0], torch.Tensor) and op.kind != "pow":
-            arguments[0] = inputs[0].to(inputs[1].dtype if inputs[0].dtype == inputs[1].dtype else inputs[0].dtype)
-    return _POINTWISE[op.kind](*arguments).to(out)
+    return _POINTWISE[op.kind](*inputs).to(out)
 
 
 def _view(graph: Graph, op: Op, values: dict[int, torch.Tensor]) -> torch.Tensor:
-    """Re-read the storage of the source. Positions count from where the root's own storage starts."""
-    source = values[op.inputs[0]]
-    spec = op.out
-    root = op.inputs[0]
-    if graph.ops[root].kind == "input":
-        start = source.storage_offset() - graph.ops[root].out.offset
-        return source.as_strided(spec.shape, spec.strides, start + spec.offset)
-    if graph.ops[root].kind == "view":
-        start = source.storage_offset() - graph.ops[root].out.offset
-        return source.as_strided(spec.shape, spec.strides, start + spec.offset)
-    return source.contiguous().as_strided(spec.shape, spec.strides, spec.offset)
+    """Re-read the storage of the source. Positions count from where the first source's own storage starts."""
+    source, spec = graph.ops[op.inputs[0]], op.out
+    value = values[op.inputs[0]]
+    if source.kind not in ("input", "view"):
+        return value.contiguous().as_strided(spec.shape, spec.strides, spec.offset)
+    start = value.storage_offset() - source.out.offset
+    return value.as_strided(spec.shape, spec.strides, start + spec.offset)
 
 
 def _raised(value: torch.Tensor, dtype: torch.dtype | None) -> torch.Tensor:

@@ -1,6 +1,7 @@
 """Which GPU and which versions a time depends on: the context and the target, and the tools that are there.
 
-`describe_toolchain` loads neither torch nor a driver, so it answers on any machine; the other two need the GPU.
+Nothing here loads torch, so all of it answers at once. `describe_toolchain` answers on any machine; the other two
+need the GPU.
 """
 
 from __future__ import annotations
@@ -10,12 +11,10 @@ import re
 import shutil
 import subprocess
 from dataclasses import dataclass
-from importlib import metadata
-from pathlib import Path
-from typing import Any
 
 import triton
 
+from engine.runtime.driver import read_gpu, torch_version
 from engine.vocabulary import Context, Target
 
 _PTXAS_VERSION = re.compile(r"release [\d.]+, V([\d.]+)")
@@ -36,7 +35,7 @@ def describe_toolchain(capability: int = 90) -> Toolchain:
     """The tools that a compile for this capability would use; ptxas is the one that Triton itself chooses for it."""
     path = ptxas_path(capability)
     compiler = os.environ.get("CC") or shutil.which("gcc") or shutil.which("clang") or ""
-    return Toolchain(_installed("torch"), str(triton.__version__), _ptxas_version(path), path, compiler)
+    return Toolchain(torch_version(), str(triton.__version__), _ptxas_version(path), path, compiler)
 
 
 def ptxas_path(capability: int) -> str:
@@ -50,54 +49,38 @@ def ptxas_path(capability: int) -> str:
 
 
 def read_context(index: int = 0) -> Context:
-    """The context of times taken on CUDA device `index`. Needs torch and a GPU (RuntimeError from torch otherwise)."""
-    import torch
-
-    properties: Any = torch.cuda.get_device_properties(index)
-    capability = properties.major * 10 + properties.minor
+    """The context of times taken on CUDA device `index`. Loads no torch; raises DriverError without a usable GPU."""
+    gpu = read_gpu(index)
     return Context(
-        gpu=str(properties.name),
-        capability=f"{properties.major}.{properties.minor}",
-        driver=_driver_version(),
-        torch=str(torch.__version__),
+        gpu=gpu.name,
+        capability=f"{gpu.capability // 10}.{gpu.capability % 10}",
+        driver=gpu.driver or _nvml_driver_version(),
+        torch=torch_version(),
         triton=str(triton.__version__),
-        ptxas=_ptxas_version(ptxas_path(capability)),
+        ptxas=_ptxas_version(ptxas_path(gpu.capability)),
     )
 
 
 def read_target(index: int = 0) -> Target:
     """The chip's sizes as its driver reports them; peaks and bandwidth keep the defaults of `Target`, scaled by SMs.
 
-    Bandwidth and peaks can't be asked for: for a capability other than 9.0 they are rough.
+    Bandwidth and peaks can't be asked for: for a capability other than 9.0 they are rough. Raises DriverError.
     """
-    import torch
-
-    properties: Any = torch.cuda.get_device_properties(index)
+    gpu = read_gpu(index)
     default = Target()
-    share = properties.multi_processor_count / default.multiprocessors
+    share = gpu.multiprocessors / default.multiprocessors
     return Target(
-        capability=properties.major * 10 + properties.minor,
-        multiprocessors=properties.multi_processor_count,
-        shared_bytes=getattr(properties, "shared_memory_per_block_optin", default.shared_bytes),
-        shared_bytes_per_multiprocessor=getattr(
-            properties, "shared_memory_per_multiprocessor", default.shared_bytes_per_multiprocessor
-        ),
-        registers_per_multiprocessor=getattr(
-            properties, "regs_per_multiprocessor", default.registers_per_multiprocessor
-        ),
-        threads_per_multiprocessor=properties.max_threads_per_multi_processor,
+        capability=gpu.capability,
+        multiprocessors=gpu.multiprocessors,
+        shared_bytes=gpu.shared_bytes,
+        shared_bytes_per_multiprocessor=gpu.shared_bytes_per_multiprocessor,
+        registers_per_multiprocessor=gpu.registers_per_multiprocessor,
+        threads_per_multiprocessor=gpu.threads_per_multiprocessor,
         memory_bandwidth=default.memory_bandwidth * share,
         peak_bf16=default.peak_bf16 * share,
         peak_tf32=default.peak_tf32 * share,
         peak_fp32=default.peak_fp32 * share,
     )
-
-
-def _installed(package: str) -> str:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return ""
 
 
 def _ptxas_version(path: str) -> str:
@@ -111,7 +94,7 @@ def _ptxas_version(path: str) -> str:
     return found.group(1) if found else ""
 
 
-def _driver_version() -> str:
+def _nvml_driver_version() -> str:
     try:
         import pynvml
 
@@ -121,14 +104,5 @@ def _driver_version() -> str:
         finally:
             pynvml.nvmlShutdown()
     except Exception:
-        return _kernel_module_version()
-    return version.decode() if isinstance(version, bytes) else str(version)
-
-
-def _kernel_module_version() -> str:
-    try:
-        text = Path("/proc/driver/nvidia/version").read_text()
-    except OSError:
         return ""
-    found = re.search(r"Kernel Module.*?(\d+\.\d+(?:\.\d+)?)", text)
-    return found.group(1) if found else ""
+    return version.decode() if isinstance(version, bytes) else str(version)

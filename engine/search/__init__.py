@@ -3,14 +3,12 @@
 from engine.search.action_selection import puct
 from engine.search.enumerated import EnumeratedSpace
 from engine.search.patience import StopReason
-from engine.search.search import Best, Explanation, Proposal, Search
+from engine.search.search import Proposal, Search
 from engine.search.space import Path, Scorer, Space
 from engine.search.tree import Node
 
 __all__ = [
-    "Best",
     "EnumeratedSpace",
-    "Explanation",
     "Node",
     "Path",
     "Proposal",

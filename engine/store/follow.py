@@ -28,7 +28,7 @@ _EVENTS = "SELECT seq, at, kind, body FROM event WHERE run = ? AND seq > ? ORDER
 
 
 @dataclass(slots=True)
-class _Reader:
+class RunReader:
     """How far one reader has come in one run."""
 
     connection: Connection
@@ -36,6 +36,7 @@ class _Reader:
     seq: int = 0
     state: str = ""
     started: bool = False
+    finished: bool = False
     opened: set[str] = field(default_factory=set)
 
     def news(self) -> tuple[list[Event], bool]:
@@ -48,7 +49,7 @@ class _Reader:
         numbered += [item for row in nodes for item in self._node_events(row)]
         numbered.sort(key=lambda item: item[0])
         self.seq = max([self.seq, *(row["seq"] for row in (*journal, *nodes))])
-        ended = reads.has_ended(stored)
+        ended = stored.ended_at is not None
         events = [event for _, event in numbered]
         if not self.started:
             events = [*nodes_taken_over(self.connection, events, self.opened), *events]
@@ -73,32 +74,33 @@ class _Reader:
         for event in events:
             if isinstance(event, StateChanged):
                 self.state = event.state
+            self.finished |= isinstance(event, RunFinished)
         at = stored.ended_at if ended and stored.ended_at is not None else stored.started_at
         if stored.state != self.state:
             self.state = stored.state
             changed = StateChanged(at=at, state=stored.state, reason=stored.reason or "")
             events.append(changed) if ended else events.insert(_after_start(events), changed)
-        if ended and not any(isinstance(event, RunFinished) for event in events):
+        if ended and not self.finished:
             events += run_finished(stored, at)
         return events
 
 
 def events_of_run(connection: Connection, run: str) -> Iterator[Event]:
     """What happened in a run so far."""
-    events, _ = _Reader(connection, run).news()
+    events, _ = RunReader(connection, run).news()
     yield from events
 
 
 def follow_run(connection: Connection, run: str | None, *, poll_s: float, stop: Callable[[], bool]) -> Iterator[Event]:
     """Yields until the run ends or `stop()`; with run None, first waits until there is a run, and takes the latest."""
     version = -1
-    reader: _Reader | None = None
+    reader: RunReader | None = None
     while not stop():
         latest = connection.data_version()
         if latest != version:
             version = latest
             if reader is None:
-                reader = _reader(connection, run)
+                reader = _reader_of(connection, run)
             events, ended = reader.news() if reader is not None else ([], False)
             yield from events
             if ended:
@@ -106,9 +108,9 @@ def follow_run(connection: Connection, run: str | None, *, poll_s: float, stop: 
         time.sleep(poll_s)
 
 
-def _reader(connection: Connection, run: str | None) -> _Reader | None:
+def _reader_of(connection: Connection, run: str | None) -> RunReader | None:
     stored = reads.run(connection, run) if run is not None else reads.latest_run(connection)
-    return _Reader(connection, stored.id) if stored is not None else None
+    return RunReader(connection, stored.id) if stored is not None else None
 
 
 def _after_start(events: list[Event]) -> int:

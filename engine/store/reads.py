@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import fields
 
-from engine.events import RunState
 from engine.ir.json_form import grouping_from_json, grouping_to_json, kernel_from_json, program_from_json
 from engine.ir.kernel import Kernel
 from engine.ir.plan import Grouping, Program
@@ -123,10 +122,6 @@ def run(connection: Connection, run_id: str) -> StoredRun:
             f"{connection.path} holds no run {run_id!r}; `runs` are listed by the screens and by `emmy eval`"
         )
     return StoredRun(**row)
-
-
-def has_ended(stored: StoredRun) -> bool:
-    return stored.ended_at is not None or stored.state in (RunState.FINISHED, RunState.STOPPED, RunState.FAILED)
 
 
 def program(connection: Connection, run_id: str) -> Program:

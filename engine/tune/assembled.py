@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from engine.events import Assembled
 from engine.tune.outer import GroupingResult
+from engine.tune.problem import Problem
 from engine.tune.workbench import Workbench
 from engine.vocabulary import Schedule
 
@@ -26,7 +27,7 @@ class Winner:
     assembled_us: float | None
 
 
-def check_assembled(bench: Workbench, ranked: list[GroupingResult]) -> Winner | None:
+def check_assembled(bench: Workbench, problem: Problem, ranked: list[GroupingResult]) -> Winner | None:
     """Assemble the finalists of `ranked` (fastest sum first) and pick the winner; None when nothing was tuned."""
     if not ranked or ranked[0].sum_us is None:
         return None
@@ -35,18 +36,18 @@ def check_assembled(bench: Workbench, ranked: list[GroupingResult]) -> Winner | 
     best: Winner | None = None
     for item in finalists:
         bench.checkpoint()
-        assembled_us = _assemble(bench, item)
+        assembled_us = _assemble(bench, problem, item)
         if assembled_us is not None and (best is None or assembled_us < (best.assembled_us or 0.0)):
             best = Winner(item, assembled_us)
     return best or Winner(ranked[0], None)
 
 
-def _assemble(bench: Workbench, item: GroupingResult) -> float | None:
+def _assemble(bench: Workbench, problem: Problem, item: GroupingResult) -> float | None:
     schedules: dict[str, Schedule] = {
         result.kernel.key: result.schedule for result in item.kernels if result.schedule is not None
     }
     known = bench.recorder.known_assembled(item.grouping, schedules)
-    result = known or bench.device.assemble(item.grouping, schedules)
+    result = known or bench.device.assemble(item.grouping, schedules, problem.graph)
     sum_us = item.sum_us or 0.0
     bench.recorder.assembled(item.name, result, schedules)
     bench.tell(

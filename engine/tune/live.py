@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import getpass
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Protocol
 
 from engine import __version__
-from engine.capture import capture
+from engine.capture import capture, parse_target
 from engine.events import Event, RunFinished, RunStarted, RunState
 from engine.ir.plan import Program
 from engine.measure import Device, open_device
@@ -23,6 +24,7 @@ from engine.tune.recorder import StoreRecorder
 from engine.tune.run import tune
 from engine.tune.settings import Settings
 from engine.tune.workbench import Tally, Workbench
+from engine.vocabulary import Context
 
 
 class Host(Protocol):
@@ -53,18 +55,61 @@ class LiveRequest:
 
 
 def tune_live(request: LiveRequest, host: Host) -> list[RunFinished]:
-    """Tune one expression on a device. Raises CaptureError, DeviceError or StoreError, each one sentence for a person.
+    """Tune one expression on a device.
 
-    The database opens first, so that a bad path costs nothing; the device starts while the program is captured.
+    Raises CaptureError, DeviceError, StoreError or ValueError, each one sentence for a person. A refusal leaves no
+    database behind that was not there before.
     """
     host.change_state(RunState.CAPTURING)
-    with Store.open(request.database) as store, ThreadPoolExecutor(1) as beside:
-        captured = beside.submit(capture, request.code)
+    parse_target(request.code)
+    with _database(request.database) as store, ThreadPoolExecutor(1) as beside:
+        _check_prior(store, host.settings.prior)
+        tuned_before = any(run.target == request.code for run in store.runs())
+        capturing = None if tuned_before else beside.submit(capture, request.code)
         device = host.own_device(request.open_device(request.device, jobs=host.settings.jobs))
         try:
-            return [_run(request, host, store, device, captured.result())]
+            program = capturing.result() if capturing is not None else _program(store, request.code, device.context)
+            return [_run(request, host, store, device, program)]
         finally:
             device.close()
+
+
+@contextmanager
+def _database(path: Path) -> Iterator[Store]:
+    """The open database; one that was made here and never got a run is taken away again."""
+    existed = path.exists()
+    runs = 0
+    try:
+        with Store.open(path) as store:
+            try:
+                yield store
+            finally:
+                runs = len(store.runs())
+    finally:
+        if not existed and not runs:
+            for name in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
+                name.unlink(missing_ok=True)
+
+
+def _check_prior(store: Store, prior: str) -> None:
+    """A run's name is a prior too: the one that steered it. Raises ValueError for a name that no run has."""
+    if prior in ("latest", "cold"):
+        return
+    steered = {run.id: run.prior for run in store.runs()}
+    if prior not in steered:
+        raise ValueError(
+            f"--prior {prior}: no run of that name is in {store.path}; it is latest, cold, or a run's name"
+        )
+    if steered[prior] != ColdModel().version:
+        raise ValueError(f"--prior {prior}: that run was steered by {steered[prior]}, which is not kept here")
+
+
+def _program(store: Store, code: str, context: Context) -> Program:
+    """The program as an earlier run captured it with the same versions, else captured anew: the text says it all."""
+    for run in reversed(store.runs()):
+        if run.target == code and run.context_key == context.key:
+            return store.program(run.id)
+    return capture(code)
 
 
 def _run(request: LiveRequest, host: Host, store: Store, device: Device, program: Program) -> RunFinished:

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from engine.codegen import offered_schedules, schedule_space
 from engine.grouping import grouping_space
+from engine.ir.graph import Graph
 from engine.ir.kernel import Kernel
 from engine.ir.plan import Grouping, Program
 from engine.search import EnumeratedSpace, Path, Space
@@ -19,6 +20,11 @@ class Problem(Protocol):
 
     @property
     def target(self) -> str: ...
+
+    @property
+    def graph(self) -> Graph | None:
+        """The program's graph where it is known."""
+        ...
 
     def outer_space(self) -> Space: ...
 
@@ -42,6 +48,10 @@ class CapturedProblem:
     @property
     def target(self) -> str:
         return self._program.target
+
+    @property
+    def graph(self) -> Graph:
+        return self._program.graph
 
     def outer_space(self) -> Space:
         return self._groupings
@@ -68,6 +78,10 @@ class RecordedProblem:
     @property
     def target(self) -> str:
         return self._recorded_target
+
+    @property
+    def graph(self) -> None:
+        return None
 
     def outer_space(self) -> Space:
         return EnumeratedSpace([dict(decisions) for decisions in self._groupings])

@@ -21,7 +21,7 @@ def tune(bench: Workbench, problem: Problem) -> RunFinished:
     winner: Winner | None = None
     try:
         search_groupings(bench, problem, outer)
-        winner = check_assembled(bench, outer.ranked())
+        winner = check_assembled(bench, problem, outer.ranked())
     except Stopped:
         bench.log("stopped on request; everything measured so far is kept")
     bench.record_events()

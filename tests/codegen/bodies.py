@@ -270,9 +270,7 @@ def powers() -> Graph:
     builder = GraphBuilder()
     x = builder.add("abs", tensor(builder, (40,)))
     exponents = [builder.constant(e) for e in (2, 3, 0.5, -0.5, -1, -2, 1.7)]
-    return builder.build(
-        *(builder.add("pow", x, e) for e in exponents), builder.add("pow", x, tensor(builder, (40,)))
-    )
+    return builder.build(*(builder.add("pow", x, e) for e in exponents), builder.add("pow", x, tensor(builder, (40,))))
 
 
 def layouts() -> Graph:

@@ -17,7 +17,7 @@ NOW = START + 90
 
 
 def application(source: ScriptedSource | None, look: Look | None = None, **more: Any) -> EmmyApp:
-    return EmmyApp(source, look, clock=lambda: NOW, **more)
+    return EmmyApp(source, look, clock=lambda: NOW, bite_s=60.0, **more)
 
 
 def showing(events: Sequence[Event] = (), look: Look | None = None, **source: Any) -> EmmyApp:

@@ -6,8 +6,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from emmy_tui.source import Anew, DatabaseSource, Mode, Session, SessionSource
-from engine.events import Event, Logged, RunState, StateChanged
+from emmy_tui.source import Anew, DatabaseSource, Mode, Session, SessionSource, latest_runs, recorded_events
+from engine.events import Event, Logged, Measured, RunFinished, RunState, StateChanged
+from engine.snapshot import Snapshot, apply
+from engine.store import Store
+from tests.emmy_tui.recorded import record
+from tests.emmy_tui.scripted import failed_events, search_events
+
+EVENTS = search_events()
 
 
 class FakeSession:
@@ -152,3 +158,49 @@ def test_steering_a_database_does_nothing(tmp_path: Path) -> None:
     for verb in ("start", "pause", "resume", "stop", "abort"):
         getattr(source, verb)()
     source.close()
+
+
+def test_a_database_yields_its_run(tmp_path: Path) -> None:
+    path = tmp_path / "run.db"
+    record(path, EVENTS)
+    source = DatabaseSource(path)
+    events = collected(source, sum(isinstance(event, Measured) for event in EVENTS))
+    until(lambda: bool(events.extend(source.drain(500))) or any(isinstance(e, RunFinished) for e in events))
+    snapshot, expected = Snapshot(), Snapshot()
+    for event in events:
+        apply(snapshot, event)
+    for event in EVENTS:
+        apply(expected, event)
+    assert list(snapshot.kernels) == list(expected.kernels)
+    assert (snapshot.measured, snapshot.cached, snapshot.failed) == (
+        expected.measured,
+        expected.cached,
+        expected.failed,
+    )
+    assert [row.best_us for row in snapshot.kernels.values()] == [row.best_us for row in expected.kernels.values()]
+    assert set(snapshot.nodes) == set(expected.nodes)
+    source.close()
+
+
+def test_a_newer_run_starts_anew(tmp_path: Path) -> None:
+    path = tmp_path / "run.db"
+    record(path, failed_events())
+    source = DatabaseSource(path)
+    first: list[Event] = []
+    until(lambda: bool(first.extend(source.drain(500))) or any(isinstance(e, RunFinished) for e in first))
+    record(path, failed_events(), ended=False)
+    later: list[Event] = []
+    until(lambda: bool(later.extend(source.drain(500))) or any(isinstance(e, Measured) for e in later))
+    assert isinstance(later[0], Anew)
+    source.close()
+
+
+def test_the_latest_run_of_each_program_is_shown(tmp_path: Path) -> None:
+    path = tmp_path / "run.db"
+    for target in ("a(x)", "b(x)", "a(x)"):
+        record(path, failed_events(), target=target)
+    with Store.open(path, read_only=True) as store:
+        runs = latest_runs(store)
+        assert [run.target for run in runs] == ["b(x)", "a(x)"]
+        assert runs[-1].id == store.runs()[-1].id
+    assert sum(isinstance(event, RunFinished) for event in recorded_events(path)) == 2

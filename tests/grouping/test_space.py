@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -70,7 +71,7 @@ def test_every_grouping_computes_the_graph(graph: Graph, seed: int) -> None:
 def test_every_path_ends_in_a_grouping_of_its_own_that_computes_the_graph(graph: Graph) -> None:
     space = grouping_space(graph)
     paths = all_paths(space)
-    plans = {grouping_to_json(space.grouping(path)) for path in paths}
+    plans = {grouping_to_json(replace(space.grouping(path), decisions=())) for path in paths}
     assert len(plans) == len(paths) > 1
     for text in plans:
         assert_same_function(graph, grouping_from_json(text))

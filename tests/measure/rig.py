@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+import time
 from pathlib import Path
 
 from engine.codegen import Argument, KernelSource
@@ -76,3 +77,13 @@ def processes_about(folder: Path) -> list[int]:
         if str(folder).encode() in text:
             found.append(int(entry.name))
     return found
+
+
+def settled(folder: Path, count: int = 0, limit_s: float = 10.0) -> bool:
+    """Whether only `count` processes about the folder are left, given that a killed one takes a moment to go."""
+    deadline = time.monotonic() + limit_s
+    while time.monotonic() < deadline:
+        if len(processes_about(folder)) == count:
+            return True
+        time.sleep(0.02)
+    return False

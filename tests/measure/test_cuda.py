@@ -18,7 +18,7 @@ from engine.ir.plan import BufferView, Grouping, KernelCall
 from engine.measure import CudaDevice, DeviceError
 from engine.measure.compile_pool import CompileLimits
 from engine.vocabulary import FailureKind, Measurement, Regime, Status
-from tests.measure.rig import ROOT, a_kernel, do, open_fake, processes_about
+from tests.measure.rig import ROOT, a_kernel, do, open_fake, processes_about, settled
 
 KERNEL = a_kernel()
 FAULTS = [
@@ -142,7 +142,7 @@ def test_close_in_the_middle_leaves_nothing(what: str) -> None:
         if future.cancelled():
             with pytest.raises(CancelledError):
                 future.result()
-    assert processes_about(folder) == []
+    assert settled(folder)
     assert not folder.exists()
 
 

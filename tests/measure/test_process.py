@@ -11,7 +11,7 @@ import pytest
 
 from engine.measure.channel import ChannelClosed
 from engine.measure.process import LOG_LIMIT_BYTES, Nursery, entry_command
-from tests.measure.rig import processes_about
+from tests.measure.rig import settled
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_a_dead_leader_takes_its_group_along(nursery: Nursery) -> None:
         child.channel.receive(10)
     assert child.death() == "exit code 0"
     nursery.bury(child)
-    assert len(processes_about(nursery.folder)) == 1, "the caretaker"
+    assert settled(nursery.folder, 1), "the caretaker"
 
 
 def test_what_a_child_prints_is_kept_for_a_message_and_bounded(nursery: Nursery) -> None:
@@ -88,5 +88,5 @@ def test_closing_removes_the_folder_and_what_was_forgotten() -> None:
     nursery.start(python("import time; time.sleep(1000)"), "forgotten")
     nursery.close()
     nursery.close()
-    assert processes_about(nursery.folder) == []
+    assert settled(nursery.folder)
     assert not nursery.folder.exists()

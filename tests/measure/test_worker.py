@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from engine.codegen import KernelSource
-from engine.ir.json_form import grouping_to_json, kernel_to_json
+from engine.ir import Graph, GraphBuilder
+from engine.ir.json_form import graph_to_json, grouping_to_json, kernel_to_json
 from engine.ir.plan import BufferView, Grouping, KernelCall
 from engine.measure import REGIMES, worker
 from engine.measure.worker import Bench, describe_unusable
@@ -201,22 +202,43 @@ def a_chain() -> Grouping:
     return Grouping((*specs, out, out), calls, (views[3], views[2]))
 
 
-@pytest.mark.parametrize(("body", "passes"), [(right, True), (half, False)])
-def test_a_plan_is_checked_and_timed(rig: Any, body: Body, passes: bool) -> None:
+def a_program(negated: bool) -> Graph:
+    """What the chain computes, twice; `negated` makes it another program on the same inputs."""
+    build = GraphBuilder()
+    left, right_ = (build.input(spec) for spec in KERNEL.body.input_specs())
+    product = build.add("matmul", left, right_)
+    product = build.add("neg", product) if negated else product
+    return build.build(product, product)
+
+
+def serve_chain(rig: Any, body: Body, program: str) -> dict[str, Any]:
     bench, recorder, bodies = rig
     bodies["plan"] = body
-    source = KernelSource("plan", "entry", (), (1, 1, 1), 4, 1)
     request = {
         "op": "assemble",
         "id": 1,
         "grouping": grouping_to_json(a_chain()),
-        "sources": {KERNEL.key: source.to_json()},
+        "program": program,
+        "sources": {KERNEL.key: KernelSource("plan", "entry", (), (1, 1, 1), 4, 1).to_json()},
         "regime": asdict(replace(REGIMES[Regime.DEPLOY], checks=3)),
     }
     bench.serve(request)
-    answer = recorder.answers[-1]
+    answer: dict[str, Any] = recorder.answers[-1]
+    return answer
+
+
+@pytest.mark.parametrize(("body", "passes"), [(right, True), (half, False)])
+def test_a_plan_is_checked_and_timed(rig: Any, body: Body, passes: bool) -> None:
+    answer = serve_chain(rig, body, "")
     assert ("timing" in answer) is passes
     assert passes or kind_of(answer) is FailureKind.WRONG_RESULT
+
+
+@pytest.mark.parametrize("negated", [False, True])
+def test_a_plan_that_divides_the_program_wrongly_is_a_wrong_result(rig: Any, negated: bool) -> None:
+    answer = serve_chain(rig, right, graph_to_json(a_program(negated)))
+    assert ("timing" in answer) is not negated
+    assert not negated or kind_of(answer) is FailureKind.WRONG_RESULT
 
 
 def test_a_machine_without_a_gpu_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,6 +35,7 @@ from engine.events import (
 )
 from engine.snapshot import Snapshot, apply
 from engine.store import NodeRecord, Store, node_key
+from engine.store.follow import RunReader
 from engine.vocabulary import FailureKind, Measurement, Regime, Status
 
 FAILED, OK, FAST, CACHED = "failed", "ok", "fast", "cached"
@@ -226,20 +227,17 @@ def test_following_while_it_is_written_ends_the_same(sample, tmp_path_factory, f
         play(earlier, first)
         live = LiveRun(store, sample, clock)
         followed = Snapshot()
-        feed = reader.follow(live.run, poll_s=0, stop=lambda: False)
+        reading = RunReader(reader._connection, live.run)
         look = iter(pauses)
 
-        def read_a_little() -> None:
-            if next(look):
-                seen = followed.last_at
-                for event in feed:
-                    apply(followed, event)
-                    if event.at >= seen + 3:
-                        break
+        def read_on() -> bool:
+            events, ended = reading.news()
+            for event in events:
+                apply(followed, event)
+            return ended
 
-        play(live, second, read_a_little)
-        for event in feed:
-            apply(followed, event)
+        play(live, second, lambda: next(look) and read_on())
+        assert read_on()
         assert shown(followed) == shown(live.snapshot)
 
         again = fold(reader.events_of(earlier.run))

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 
+from engine.ir import Graph
 from engine.ir.kernel import Kernel
 from engine.ir.plan import Grouping
 from engine.measure import AssembledResult, DeviceHealth
@@ -71,7 +72,9 @@ class FakeDevice:
         )
         return answer
 
-    def assemble(self, grouping: Grouping, schedules: Mapping[str, Schedule]) -> AssembledResult:
+    def assemble(
+        self, grouping: Grouping, schedules: Mapping[str, Schedule], program: Graph | None = None
+    ) -> AssembledResult:
         self.assemblies.append(schedules)
         counts = grouping.kernel_counts()
         us = sum(self._us(kernel, schedules[key]) * count for key, (kernel, count) in counts.items()) * 1.02

@@ -1,0 +1,60 @@
+"""Which schedule a kernel would be deployed with, and what says so.
+
+The order of evidence: a time in the deploy regime, then a ranking time, then what the prior predicts among the legal
+schedules, then the first legal one. `choose` is the first line of `explain`, so the two can't disagree.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+from engine.codegen import offered_schedules
+from engine.ir.kernel import Kernel
+from engine.prior import Prior, features
+from engine.store import Store
+from engine.vocabulary import Regime, Schedule, Target
+
+
+class Source(StrEnum):
+    """What decided, strongest first."""
+
+    DEPLOY = "deploy measurement"
+    RANKING = "ranking measurement"
+    PRIOR = "prediction of the prior"
+    FIRST = "first legal schedule"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One line of an explanation. `us` is measured or, for the prior, predicted; None where nothing says."""
+
+    source: Source
+    schedule: Schedule
+    us: float | None
+
+
+def explain(kernel: Kernel, store: Store, context_key: str, target: Target, prior: Prior) -> tuple[Evidence, ...]:
+    """Every kind of evidence that the database and the prior hold for a kernel, strongest first.
+
+    Empty only if the kernel has no legal schedule on `target`. Raises StoreError when the database can't be read.
+    """
+    lines: list[Evidence] = []
+    for source, regime in ((Source.DEPLOY, Regime.DEPLOY), (Source.RANKING, Regime.RANKING)):
+        best = store.best(kernel.key, context_key, regime)
+        if best is not None:
+            lines.append(Evidence(source, best.schedule, best.us))
+    schedules = list(offered_schedules(kernel, target))
+    if schedules:
+        predicted = prior.predict(features(kernel, [schedule.as_dict() for schedule in schedules], target))
+        fastest = int(predicted.argmin())
+        lines.append(Evidence(Source.PRIOR, schedules[fastest], math.exp(float(predicted[fastest]))))
+        lines.append(Evidence(Source.FIRST, schedules[0], None))
+    return tuple(lines)
+
+
+def choose(kernel: Kernel, store: Store, context_key: str, target: Target, prior: Prior) -> Evidence | None:
+    """The evidence that decides, or None when the kernel has no legal schedule."""
+    lines = explain(kernel, store, context_key, target, prior)
+    return lines[0] if lines else None

@@ -1,0 +1,90 @@
+"""Pictures of the real application on a recorded database: every tab, wide and narrow, dark and light.
+
+    python screenshots/make.py [DATABASE] [--out FOLDER]
+
+Replays the search in the database (the shipped demo by default) without pausing, and writes one SVG a picture; a PNG
+beside it where `rsvg-convert` is installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from emmy_tui.app import DARK, LIGHT, EmmyApp, Look
+from emmy_tui.source import DatabaseSource, Mode, SessionSource, Source
+from engine.data import DemoMissing, demo_database
+from engine.session import TuningSession
+from engine.store import Store, StoreError
+from engine.tune import Settings
+
+SIZES = {"wide": (160, 45), "narrow": (80, 24)}
+THEMES = {"dark": DARK, "light": LIGHT}
+WARM_UP_S = 60.0
+SHOWN_CANDIDATES = 40
+
+
+def replaying(database: Path) -> SessionSource:
+    """A replay slow enough to be pictured while it runs."""
+    settings = Settings(patience=50, seed=0)
+    return SessionSource(
+        lambda: TuningSession.replay(database, settings=settings, pace=0.02), Mode.REPLAY, "demo", "demo"
+    )
+
+
+async def picture(source: Source, look: Look, size: tuple[int, int], path: Path, *, live: bool) -> None:
+    """Run the application until there is something to see, and write what it shows."""
+    app = EmmyApp(source, look)
+    async with app.run_test(size=size) as pilot:
+        ends = time.monotonic() + WARM_UP_S
+        while time.monotonic() < ends:
+            app.tick()
+            await asyncio.sleep(0.1)
+            snapshot = app.view.snapshot
+            if snapshot.finished or (live and len(snapshot.log) >= SHOWN_CANDIDATES):
+                break
+        if live and "pause" in source.capabilities:
+            source.pause()
+        app.tick()
+        await pilot.pause()
+        path.write_text(app.export_screenshot(title="emmy-tui"))
+    source.close()
+    print(path)
+
+
+def to_png(path: Path) -> None:
+    converter = shutil.which("rsvg-convert")
+    if converter:
+        subprocess.run([converter, "-z", "2", str(path), "-o", str(path.with_suffix(".png"))], check=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("database", nargs="?", type=Path, help="recorded database (default: the shipped demo)")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent, help="where the pictures go")
+    options = parser.parse_args()
+    try:
+        database: Path = options.database or demo_database()
+        Store.open(database, read_only=True).close()
+    except (DemoMissing, StoreError) as error:
+        print(f"make.py: {error}", file=sys.stderr)
+        return 2
+    options.out.mkdir(parents=True, exist_ok=True)
+    for width, size in SIZES.items():
+        for theme, name in THEMES.items():
+            look = Look(theme=name)
+            for kind, live in (("live", True), ("browse", False)):
+                source: Source = replaying(database) if live else DatabaseSource(database)
+                path = options.out / f"{kind}-{width}-{theme}.svg"
+                asyncio.run(picture(source, look, size, path, live=live))
+                to_png(path)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,137 @@
+"""How fast the screens are; prints, never fails. Run it on a quiet machine: python tests/bench/screens.py
+
+A tree of 100,000 nodes and a log of events are shown at 160 x 45 without a terminal; times are CPU ms of this process,
+the median of some repetitions. A bite is what one tick may fold at most.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from emmy_tui.app import EmmyApp
+from engine.events import Event, KernelFound, KernelStarted, Measured, NodeOpened, NodeVisited, RunState, StateChanged
+from tests.emmy_tui.scripted import START, ScriptedSource
+
+NODES = 100_000
+FAN_OUT = 10
+
+
+def tree_events(nodes: int) -> list[Event]:
+    """A kernel with `nodes` tried nodes, ten children each."""
+    kernel = KernelFound(
+        at=START, kernel="k", label="matmul", family="contraction", shape="s", count=1, flops=1, bytes_moved=1
+    )
+    events: list[Event] = [StateChanged(at=START, state=RunState.RUNNING), kernel]
+    events.append(KernelStarted(at=START, kernel="k", patience=50))
+    for number in range(nodes):
+        parent = f"n{(number - 1) // FAN_OUT}" if number else ""
+        events.append(
+            NodeOpened(
+                at=START, node=f"n{number}", parent=parent, kernel="k", label=f"KNOB={number}", prior=0.5, depth=1
+            )
+        )
+        events.append(NodeVisited(at=START, node=f"n{number}", visits=1, best_us=10 + number % 97, state="open"))
+    return events
+
+
+async def timed(name: str, times: int, action: Callable[[int], Awaitable[object]]) -> None:
+    """Print the median CPU time of `action`."""
+    spent = []
+    for repetition in range(times):
+        before = time.process_time()
+        await action(repetition)
+        spent.append((time.process_time() - before) * 1000)
+    print(f"{name:<44} {statistics.median(spent):9.1f} ms  (longest {max(spent):.1f})")
+
+
+async def tree_of(nodes: int) -> None:
+    source = ScriptedSource(tree_events(nodes))
+    app = EmmyApp(source, clock=lambda: START, bite_s=60.0)
+    async with app.run_test(size=(160, 45)) as pilot:
+        while source.waiting:
+            app.tick()
+        tree = app.live.search_tree
+        tree.follow(False)
+
+        async def open_all(_: int) -> None:
+            for node in list(app.view.snapshot.nodes.values()):
+                if node.children:
+                    tree.index._opened.add(node.node)
+            tree.index._sync(list(tree.index._opened))
+            tree.repaint()
+            await pilot.pause()
+
+        async def jump(repetition: int) -> None:
+            tree.move_to((repetition * 7919) % len(tree.index))
+            await pilot.pause()
+
+        async def step(_: int) -> None:
+            await pilot.press("j")
+
+        async def one_visit(repetition: int) -> None:
+            node = f"n{nodes // 2 + repetition}"
+            source.add(NodeVisited(at=START, node=node, visits=9 + repetition, best_us=5.0, state="open"))
+            app.tick()
+            await pilot.pause()
+
+        async def measured(repetition: int) -> None:
+            for number in range(100):
+                source.add(
+                    Measured(
+                        at=START + number,
+                        kernel="k",
+                        node=f"n{number}",
+                        schedule="{}",
+                        regime="ranking",
+                        status="ok",
+                        trial=repetition * 100 + number + 1,
+                        us=20.0 + (number * 7919) % 101,
+                    )
+                )
+            app.tick()
+            await pilot.pause()
+
+        print(f"tree of {nodes:,} nodes")
+        await timed("open every node", 1, open_all)
+        print(f"{'lines now':<44} {len(tree.index):9,}")
+        await timed("jump", 15, jump)
+        await timed("one line down", 15, step)
+        await timed("one node visited: tick and paint", 15, one_visit)
+        await timed("100 candidates measured: tick and paint", 15, measured)
+        await timed("nothing happened: tick", 15, lambda _: asyncio.sleep(0, app.tick()))
+
+
+def fold_rate() -> None:
+    from emmy_tui.feed import Feed
+
+    events = tree_events(NODES)
+    feed = Feed(ScriptedSource(events))
+    feed.source.drain(0)
+    before = time.process_time()
+    bites = 1
+    longest = 0.0
+    more = True
+    while more:
+        began = time.perf_counter()
+        more = feed.bite()
+        longest = max(longest, time.perf_counter() - began)
+        bites += 1
+    spent = time.process_time() - before
+    print(f"folding: {len(events) / spent:,.0f} events a CPU second in {bites} bites, longest {longest * 1000:.1f} ms")
+
+
+def main() -> None:
+    fold_rate()
+    for nodes in (1_000, NODES):
+        asyncio.run(tree_of(nodes))
+
+
+if __name__ == "__main__":
+    main()

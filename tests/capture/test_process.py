@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from engine.capture import capture
+from engine.capture.errors import (
+    ERROR_TYPES,
+    CaptureCrashError,
+    CaptureError,
+    CaptureTimeoutError,
+    NotACallError,
+    TorchMissingError,
+    UserCodeError,
+)
+
+ADD = "torch.add(torch.randn(4, 8, device='cuda'), 1)"
+
+
+def test_a_program_comes_back_from_a_child_in_a_folder_with_an_engine_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "engine.py").write_text("print('theirs')\nSIZE = 24\n")
+    (tmp_path / "json.py").write_text("raise RuntimeError('not this one')\n")
+    monkeypatch.chdir(tmp_path)
+    program = capture("import engine\ntorch.add(torch.randn(4, engine.SIZE), 1)", device="cuda:0")
+    assert program.graph.output_specs()[0].shape == (4, 24)
+    assert program.device == "cuda:0"
+    assert program.target.startswith("import engine")
+
+
+def test_bad_text_starts_no_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    with pytest.raises(NotACallError):
+        capture("x = 1")
+
+
+def test_an_error_of_the_child_keeps_its_kind_and_text() -> None:
+    with pytest.raises(UserCodeError, match=r"^The code raised ValueError: one\.$"):
+        capture("print('noise')\nraise ValueError('one\\ntwo')\nf()")
+
+
+def test_code_that_hangs_is_stopped_with_all_it_started(tmp_path: Path) -> None:
+    mark = tmp_path / "pid"
+    code = (
+        f"import subprocess, sys, time\n"
+        f"child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        f"open({str(mark)!r}, 'w').write(str(child.pid))\n"
+        f"time.sleep(600)\nf()"
+    )
+    with pytest.raises(CaptureTimeoutError, match="longer than 10 s"):
+        capture(code, timeout_s=10)
+    pid = int(mark.read_text())
+    for _ in range(100):
+        if not _runs(pid):
+            break
+        time.sleep(0.05)
+    assert not _runs(pid)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().split(")")[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_a_child_that_dies_is_said_to_have_died() -> None:
+    with pytest.raises(CaptureCrashError, match="killed by signal 6"):
+        capture("import os; os.abort(); f()")
+
+
+def test_without_torch_the_way_out_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "torch.py").write_text("raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path) + os.pathsep + os.environ.get("PYTHONPATH", ""))
+    with pytest.raises(TorchMissingError, match=r"pip install 'emmy-tui\[tune\]'"):
+        capture(ADD)
+
+
+def test_every_error_is_listed_and_is_a_capture_error() -> None:
+    assert all(issubclass(kind, CaptureError) for kind in ERROR_TYPES.values())
+    assert set(CaptureError.__subclasses__()) | {CaptureError} == set(ERROR_TYPES.values())

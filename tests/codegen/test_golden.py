@@ -1,0 +1,87 @@
+"""Generated sources kept as text, so that a change of a generator shows as a change of what it writes.
+
+After a change that is meant: `python -m tests.codegen.test_golden` writes them anew; review the difference.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from engine.codegen import illegal_because, render
+from engine.ir import Kernel
+from engine.vocabulary import KnobValue, Schedule, Target
+from tests.codegen.bodies import kernel, layer_norm, matmul, rms_norm, softmax
+
+FOLDER = Path(__file__).parent / "golden"
+
+
+def contraction(**changes: KnobValue) -> Schedule:
+    knobs: dict[str, KnobValue] = {"BLOCK_M": 128, "BLOCK_N": 256, "BLOCK_K": 64, "PRECISION": "ieee"}
+    knobs |= {"LOADS": "pointer", "GROUP_M": 8, "PERSISTENT": False, "NUM_WARPS": 8, "NUM_STAGES": 3}
+    return Schedule.of(knobs | changes)
+
+
+def rowwise(**changes: KnobValue) -> Schedule:
+    knobs: dict[str, KnobValue] = {"PERSISTENT": False, "ROWS": 1, "COLUMNS": 4096, "EVICTION": ""}
+    return Schedule.of(knobs | {"NUM_WARPS": 4, "NUM_STAGES": 1} | changes)
+
+
+def cases() -> dict[str, tuple[Kernel, Schedule]]:
+    small = {"BLOCK_M": 16, "BLOCK_N": 32, "BLOCK_K": 16, "GROUP_M": 1, "NUM_WARPS": 2, "NUM_STAGES": 2}
+    square = Kernel("contraction", matmul(4096, 4096, 4096, "bfloat16"))
+    linear = matmul(512, 4096, 1024, "bfloat16", turn_right=True, bias=True, activation="gelu")
+    return {
+        "matmul_pointers": (square, contraction()),
+        "matmul_persistent_descriptors": (square, contraction(LOADS="descriptor", PERSISTENT=True)),
+        "matmul_tf32x3": (
+            Kernel("contraction", matmul(512, 512, 512, "float32")),
+            contraction(BLOCK_M=32, BLOCK_N=64, PRECISION="tf32x3", GROUP_M=1, NUM_WARPS=4, NUM_STAGES=4),
+        ),
+        "linear_gelu_descriptors": (
+            Kernel("contraction", linear),
+            contraction(BLOCK_M=64, BLOCK_N=128, LOADS="descriptor", NUM_WARPS=4, NUM_STAGES=4),
+        ),
+        "ragged_bmm": (kernel("contraction", "bmm"), contraction(**small)),
+        "epilogue_of_everything": (kernel("contraction", "epilogue_of_everything"), contraction(**small)),
+        "prologues": (kernel("contraction", "prologues"), contraction(**small)),
+        "tokens_that_do_not_collapse": (kernel("contraction", "linear_of_tokens"), contraction(**small)),
+        "softmax_one_pass": (Kernel("rowwise", softmax((16384,), 4096, "bfloat16")), rowwise(ROWS=2, NUM_WARPS=8)),
+        "softmax_looped": (
+            Kernel("rowwise", softmax((16384,), 5000, "bfloat16")),
+            rowwise(COLUMNS=1024, NUM_STAGES=3, EVICTION="evict_last"),
+        ),
+        "rms_norm_persistent": (
+            Kernel("rowwise", rms_norm(16384, 4096, "bfloat16")),
+            rowwise(PERSISTENT=True, NUM_STAGES=2),
+        ),
+        "layer_norm": (Kernel("rowwise", layer_norm(100, 1000, "float32")), rowwise(ROWS=4, COLUMNS=1024)),
+        "pointwise_layouts": (
+            kernel("pointwise", "layouts"),
+            Schedule.of({"BLOCK": 128, "EVICTION": "", "NUM_WARPS": 1}),
+        ),
+    }
+
+
+@pytest.mark.parametrize("name", sorted(cases()))
+def test_source_is_the_reviewed_one(name: str) -> None:
+    subject, schedule = cases()[name]
+    assert illegal_because(subject, schedule, Target()) is None
+    assert render(subject, schedule).text == (FOLDER / f"{name}.py").read_text(encoding="utf-8")
+
+
+def test_every_golden_source_has_a_case() -> None:
+    assert {path.stem for path in FOLDER.glob("*.py")} == set(cases())
+
+
+def test_labels_of_inputs_never_reach_the_text() -> None:
+    subject, schedule = cases()["matmul_pointers"]
+    body = dataclasses.replace(subject.body, labels=("x); import os; (", "weight"))
+    assert render(Kernel("contraction", body, "import os"), schedule) == render(subject, schedule)
+
+
+if __name__ == "__main__":
+    for found, (subject, schedule) in cases().items():
+        (FOLDER / f"{found}.py").write_text(render(subject, schedule).text, encoding="utf-8")

@@ -1,0 +1,69 @@
+"""The order of evidence, on a real database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engine.codegen import offered_schedules
+from engine.deploy import Source, choose, explain
+from engine.ir import GraphBuilder, Kernel, TensorSpec
+from engine.ir.plan import Program
+from engine.prior import ColdModel
+from engine.store import RunInfo, Store
+from engine.vocabulary import Context, Measurement, Regime, Schedule, Status, Target, Timing
+
+CONTEXT = Context("GPU", "9.0", "1", "2", "3", "4")
+TARGET = Target()
+
+
+def _kernel() -> Kernel:
+    builder = GraphBuilder()
+    left = builder.input(TensorSpec.contiguous((256, 256), "bfloat16"))
+    right = builder.input(TensorSpec.contiguous((256, 256), "bfloat16"))
+    return Kernel("contraction", builder.build(builder.add("matmul", left, right)), "matmul")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "t.db") as opened:
+        opened.record_context(CONTEXT, TARGET)
+        opened.record_kernel(_kernel())
+        yield opened
+
+
+def _record(store: Store, schedule: Schedule, regime: Regime, us: float) -> None:
+    program = Program(_kernel().body, "matmul")
+    run = store.start_run(RunInfo("matmul", program, "cuda:0", "GPU", CONTEXT.key, 0, 50, "cold-1"))
+    timing = Timing(us, us, us, (us,))
+    measurement = Measurement(_kernel().key, schedule, regime, CONTEXT.key, Status.OK, timing)
+    store.record_measurement(measurement, run=run, trial=1)
+
+
+def test_without_measurements_the_prior_decides(store: Store) -> None:
+    decided = choose(_kernel(), store, CONTEXT.key, TARGET, ColdModel())
+    assert decided is not None
+    assert decided.source is Source.PRIOR
+    assert decided.us is not None
+    assert decided.us > 0
+
+
+def test_a_deploy_time_outranks_a_faster_ranking_time(store: Store) -> None:
+    first, second, *_ = offered_schedules(_kernel(), TARGET)
+    _record(store, first, Regime.RANKING, 1.0)
+    assert choose(_kernel(), store, CONTEXT.key, TARGET, ColdModel()) is not None
+    _record(store, second, Regime.DEPLOY, 2.0)
+    lines = explain(_kernel(), store, CONTEXT.key, TARGET, ColdModel())
+    assert [line.source for line in lines] == [Source.DEPLOY, Source.RANKING, Source.PRIOR, Source.FIRST]
+    assert (lines[0].schedule, lines[0].us) == (second, 2.0)
+    assert (lines[1].schedule, lines[1].us) == (first, 1.0)
+
+
+def test_times_of_another_context_are_no_evidence(store: Store) -> None:
+    first = next(offered_schedules(_kernel(), TARGET))
+    _record(store, first, Regime.DEPLOY, 1.0)
+    decided = choose(_kernel(), store, "another context", TARGET, ColdModel())
+    assert decided is not None
+    assert decided.source is Source.PRIOR

@@ -1,0 +1,126 @@
+"""The command line: what it refuses and how, and what works without a screen."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from emmy_tui.main import BAD_INPUT, arguments_parser, check, main, sibling_command
+from engine import __version__
+from tests.emmy_tui.recorded import record
+from tests.emmy_tui.scripted import search_events
+
+LEAN = """
+import sys
+sys.argv = ["emmy-tui", *sys.argv[1:]]
+from emmy_tui.main import main
+try:
+    main()
+finally:
+    heavy = [name for name in ("textual", "rich", "numpy", "sqlite_utils", "engine.session") if name in sys.modules]
+    print("heavy:", heavy)
+"""
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_help_and_version_import_nothing_heavy(option: str) -> None:
+    done = subprocess.run([sys.executable, "-c", LEAN, option], capture_output=True, text=True, check=True)
+    assert "heavy: []" in done.stdout
+    assert (__version__ if option == "--version" else "emmy-tui --demo") in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["x.db", "--demo"], "exclude each other"),
+        (["--code", " "], "--code is empty"),
+        (["--code", "f(x)", "--read-only"], "leave --read-only away"),
+        (["--db", "x.db"], "without --db"),
+        (["x.db", "--pace", "1"], "give it with --demo"),
+        (["missing.db"], "missing.db"),
+        (["--code", "f(x)", "--once"], "emmy tune --code 'f(x)'"),
+        (["missing.db", "--once"], "missing.db"),
+    ],
+)
+def test_bad_input_is_one_sentence(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == BAD_INPUT
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert words in output.err
+    assert output.err.count("\n") == 1
+
+
+def test_a_file_of_another_kind_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("not a database at all, but long enough to look at " * 20)
+    assert main([str(path), "--once"]) == BAD_INPUT
+    assert "notes.txt" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--fps", "0"], ["--fps", "99"], ["--patience", "0"], ["--pace", "-1"], ["--fps", "x"]]
+)
+def test_numbers_out_of_range_are_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == BAD_INPUT
+    assert arguments[0] in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "command"),
+    [
+        (["--code", "f(x)"], "emmy tune --code 'f(x)'"),
+        (["--code", "f", "--db", "a b.db"], "emmy tune --code f --db 'a b.db'"),
+        (["--demo"], "emmy tune --demo"),
+        (["run.db"], "emmy eval variants --db run.db"),
+        ([], "emmy eval variants"),
+    ],
+)
+def test_the_command_without_a_screen(arguments: list[str], command: str) -> None:
+    options = arguments_parser().parse_args(arguments)
+    check(options)
+    assert sibling_command(options) == command
+
+
+def test_without_a_terminal_it_names_the_command_to_use(tmp_path: Path) -> None:
+    path = tmp_path / "run.db"
+    done = subprocess.run(
+        [sys.executable, "-m", "emmy_tui.main", str(path)], capture_output=True, text=True, stdin=subprocess.DEVNULL
+    )
+    assert done.returncode == BAD_INPUT
+    assert done.stdout == ""
+    assert "\x1b" not in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert f"emmy eval variants --db {path}" in done.stderr
+
+
+@pytest.mark.parametrize("ascii_only", [False, True])
+def test_once_prints_a_plain_frame(ascii_only: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "run.db"
+    record(path, search_events())
+    assert main([str(path), "--once", *(["--ascii"] if ascii_only else [])]) == 0
+    text = capsys.readouterr().out
+    assert "\x1b" not in text
+    for words in (
+        "BROWSE  finished",
+        "NVIDIA H200",
+        "linear_gelu",
+        "209.2",
+        "measured 147",
+        "assembled 7493 us",
+        "5/5",
+    ):
+        assert words in text
+    assert text.isascii() == ascii_only
+
+
+def test_once_without_a_database_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert main(["--once"]) == BAD_INPUT
+    assert "emmy tune --code" in capsys.readouterr().err

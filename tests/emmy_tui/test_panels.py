@@ -1,0 +1,140 @@
+"""What panels say of a snapshot, without a terminal."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emmy_tui.text import ASCII, UNICODE, line_width, plain
+from emmy_tui.view import View
+from emmy_tui.widgets.curve import Points, plot
+from emmy_tui.widgets.event_log import entries, entry_line, schedule_words
+from emmy_tui.widgets.kernel_list import Columns, header_line, kernel_line
+from emmy_tui.widgets.search_tree import best_path
+from emmy_tui.widgets.selected import selected_lines
+from emmy_tui.widgets.status import status_line
+from emmy_tui.widgets.totals import total_line, total_lines
+from engine.events import Event, Measured, NodeState
+from engine.snapshot import Snapshot, apply
+from engine.vocabulary import Schedule
+from tests.emmy_tui.looking import NOW
+from tests.emmy_tui.scripted import search_events
+
+
+def folded(events: list[Event]) -> Snapshot:
+    snapshot = Snapshot()
+    for event in events:
+        apply(snapshot, event)
+    return snapshot
+
+
+SNAPSHOT = folded(search_events())
+
+
+def view(**more: object) -> View:
+    shown = View(snapshot=SNAPSHOT, now=NOW, state=SNAPSHOT.state)
+    for name, value in more.items():
+        setattr(shown, name, value)
+    return shown
+
+
+@given(st.integers(min_value=38, max_value=200))
+def test_kernel_lines_fill_the_width_and_stand_under_their_header(width: int) -> None:
+    columns = Columns.of(width, 11)
+    header = plain(header_line(columns, UNICODE))
+    assert len(header) <= width
+    for row in SNAPSHOT.kernels.values():
+        line = plain(kernel_line(row, row.count, 1000.0, False, columns, UNICODE))
+        assert len(line) <= width
+        end = header.index("best us") + len("best us")
+        assert line[end - 7 : end].strip() in ("-", "209.2", "210.3", "9.594", "79.89", "83.69")
+
+
+def test_a_kernel_shows_its_share_of_the_sum() -> None:
+    total = SNAPSHOT.sum_best_us()
+    assert total is not None
+    row = SNAPSHOT.kernels["77d2"]
+    line = plain(kernel_line(row, row.count, total, True, Columns.of(100), UNICODE))
+    assert row.chosen_us is not None
+    assert f"{row.chosen_us * row.count / total:.0%}" in line
+    assert "✓ done" in line
+    failed = plain(kernel_line(SNAPSHOT.kernels["e911"], 28, total, False, Columns.of(100), ASCII))
+    assert "x failed 9" in failed
+    assert failed.isascii()
+
+
+def test_cached_hits_in_a_row_are_one_line() -> None:
+    lines = [plain(entry_line(entry, SNAPSHOT, 120, UNICODE)) for entry in entries(SNAPSHOT.log)]
+    hits = [line for line in lines if " hit " in line]
+    assert any("from the database, no GPU work" in line for line in hits)
+    measured = sum(isinstance(event, Measured) for event in SNAPSHOT.log)
+    assert sum(entry.count for entry in entries(SNAPSHOT.log)) == len(SNAPSHOT.log) > measured
+
+
+@pytest.mark.parametrize("word", ["BEST", "FAIL", "ok", "hit", "kernel", "group", "whole", "end", "state"])
+def test_every_kind_of_line_occurs(word: str) -> None:
+    lines = [plain(entry_line(entry, SNAPSHOT, 120, UNICODE)) for entry in entries(SNAPSHOT.log)]
+    assert any(line[9:15].strip() == word for line in lines)
+
+
+def test_schedules_are_written_in_the_order_of_the_forks() -> None:
+    key = Schedule.of({"NUM_WARPS": 4, "BLOCK_N": 64, "BLOCK_M": 128}).key
+    assert schedule_words(key) == "BLOCK_M=128 BLOCK_N=64 NUM_WARPS=4"
+    assert schedule_words("{not json") == "{not json"
+
+
+def test_the_best_path_ends_at_the_best_leaf() -> None:
+    for root in SNAPSHOT.roots:
+        path = best_path(SNAPSHOT, root)
+        best = SNAPSHOT.nodes[root].best_us
+        assert bool(path) == (best is not None)
+        if path:
+            leaf = SNAPSHOT.nodes[path[-1]]
+            assert leaf.best_us == best
+            assert leaf.state in (NodeState.MEASURED, NodeState.OPEN)
+
+
+def test_selected_shows_numbers_failures_and_siblings() -> None:
+    kernel = next(root for root in SNAPSHOT.roots if SNAPSHOT.nodes[root].kernel == "5f1c")
+    text = [plain(line) for line in selected_lines(view(node=best_path(SNAPSHOT, kernel)[-1]), 66, 40)]
+    assert any("★ best" in line for line in text)
+    assert any(line.startswith("ranking") and " us  " in line and " to " in line for line in text)
+    assert any("Siblings" in line for line in text)
+    failed = next(node for node in SNAPSHOT.nodes.values() if node.failure)
+    text = [plain(line) for line in selected_lines(view(node=failed.node), 66, 40)]
+    assert any("✗ failed" in line for line in text)
+    assert any("out of shared memory" in line for line in text)
+    assert "262144" in "".join(text)
+    assert [plain(line) for line in selected_lines(view(node="gone"), 66, 40)] == ["No node selected"]
+
+
+@given(st.integers(min_value=14, max_value=200), st.integers(min_value=4, max_value=50), st.booleans(), st.booleans())
+def test_a_curve_fills_its_place_exactly(width: int, height: int, log: bool, by_time: bool) -> None:
+    for kernel in ("5f1c", "e911"):
+        points = Points(SNAPSHOT.kernels[kernel])
+        points.update()
+        lines = plot(points, width, height, view(log_scale=log, by_time=by_time, glyphs=ASCII))
+        assert len(lines) == height
+        assert all(line_width(line) == width for line in lines)
+        assert all(plain(line).isascii() for line in lines)
+
+
+@given(st.integers(min_value=1, max_value=200))
+def test_status_and_totals_never_overflow(width: int) -> None:
+    assert line_width(status_line(view(), width)) == width
+    assert line_width(total_line(view(), width)) <= width
+    assert all(line_width(line) <= max(2, width) for line in total_lines(view(), width))
+
+
+def test_the_totals_name_the_gap_to_the_assembled_program() -> None:
+    text = " ".join(plain(line) for line in total_lines(view(), 120))
+    for words in (
+        "Σ best 7375 us",
+        "assembled 7493 us (+1.6%)",
+        "cached 12",
+        "failed 19",
+        "gpu idle 21%",
+        "search 4.0%",
+    ):
+        assert words in text

@@ -1,0 +1,184 @@
+"""The application on a pseudo-terminal: what it leaves behind however it ends, and what never reaches the screen."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import pty
+import select
+import signal
+import struct
+import sys
+import termios
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ALTERNATE_ON, ALTERNATE_OFF = b"\x1b[?1049h", b"\x1b[?1049l"
+MOUSE_OFF = b"\x1b[?1003l"
+
+APPLICATION = """
+import os, sys, threading, time
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from emmy_tui import main, terminal
+from tests.emmy_tui.scripted import ScriptedSource, search_events
+how = sys.argv[3]
+
+class Noisy(ScriptedSource):
+    def drain(self, limit):
+        if self.waiting:
+            os.write(2, b"ptxas: noise on descriptor two\\n")
+            os.write(1, b"driver: noise on descriptor one\\n")
+            os.system("echo child noise >&2")
+            print("printed noise", flush=True)
+            if how == "crash":
+                raise RuntimeError("broken on purpose")
+        return super().drain(limit)
+
+def hang():
+    time.sleep(60)
+
+source = Noisy(search_events()[:200], capabilities=() if how == "idle" else ("pause", "stop"))
+if how == "thread":
+    threading.Thread(target=hang, daemon=True).start()
+    source.close = hang
+main.open_source = lambda options: source
+sys.exit(main.main(["x.db", "--log-file", sys.argv[2]]))
+"""
+
+
+class Terminal:
+    """A pseudo-terminal of 80 x 24 with the application on it."""
+
+    def __init__(self, log: Path, how: str, **environment: str) -> None:
+        root = str(Path(__file__).parents[2])
+        self.pid, self.master = pty.fork()
+        if self.pid == 0:
+            os.environ.update({"TERM": "xterm-256color", **environment})
+            os.execv(sys.executable, [sys.executable, "-c", APPLICATION, root, str(log), how])
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        self.before = termios.tcgetattr(self.master)
+        self.output = b""
+
+    def read_until(self, wanted: bytes, seconds: float = 20.0) -> None:
+        ends = time.monotonic() + seconds
+        while wanted not in self.output:
+            assert time.monotonic() < ends, self.output[-500:]
+            self._read(0.1)
+
+    def _read(self, seconds: float) -> bool:
+        if not select.select([self.master], [], [], seconds)[0]:
+            return True
+        try:
+            data = os.read(self.master, 65536)
+        except OSError:
+            return False
+        self.output += data
+        return bool(data)
+
+    def ended(self, seconds: float = 10.0) -> int:
+        """Wait for the end; the exit status, as a shell says it."""
+        ends = time.monotonic() + seconds
+        while time.monotonic() < ends:
+            self._read(0.05)
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.pid = 0
+                while self._read(0.05) and select.select([self.master], [], [], 0.05)[0]:
+                    pass
+                return os.waitstatus_to_exitcode(status)
+        raise AssertionError("the application did not end")
+
+    def restored(self) -> bool:
+        """Whether the screen, the mouse and the line discipline are as before."""
+        return (
+            self.output.rfind(ALTERNATE_OFF) > self.output.rfind(ALTERNATE_ON)
+            and MOUSE_OFF in self.output
+            and termios.tcgetattr(self.master)[:4] == self.before[:4]
+        )
+
+    def close(self) -> None:
+        if self.pid:
+            with contextlib.suppress(OSError):
+                os.kill(self.pid, signal.SIGKILL)
+                os.waitpid(self.pid, 0)
+        os.close(self.master)
+
+
+@contextlib.contextmanager
+def on_terminal(tmp_path: Path, how: str = "run", **environment: str) -> Iterator[Terminal]:
+    terminal = Terminal(tmp_path / "log.txt", how, **environment)
+    try:
+        yield terminal
+    finally:
+        terminal.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_restores_the_terminal(number: signal.Signals, tmp_path: Path) -> None:
+    with on_terminal(tmp_path) as terminal:
+        terminal.read_until(b"Search tree")
+        os.kill(terminal.pid, number)
+        assert terminal.ended() == 128 + number
+        assert terminal.restored()
+
+
+def test_noise_goes_to_the_log_and_never_to_the_screen(tmp_path: Path) -> None:
+    with on_terminal(tmp_path, "idle") as terminal:
+        terminal.read_until(b"Search tree")
+        os.write(terminal.master, b"q")
+        assert terminal.ended() == 0
+        assert terminal.restored()
+        assert b"noise" not in terminal.output
+    log = (tmp_path / "log.txt").read_text()
+    assert "noise on descriptor two" in log
+    assert "noise on descriptor one" in log
+    assert "child noise" in log
+
+
+def test_interrupts_from_the_keyboard_and_from_outside(tmp_path: Path) -> None:
+    with on_terminal(tmp_path) as terminal:
+        terminal.read_until(b"Search tree")
+        os.kill(terminal.pid, signal.SIGINT)
+        terminal.read_until(b"stopping")
+        os.write(terminal.master, b"\x03")
+        assert terminal.ended() == 130
+        assert terminal.restored()
+
+
+def test_a_crash_is_a_sentence_with_a_status(tmp_path: Path) -> None:
+    with on_terminal(tmp_path, "crash") as terminal:
+        assert terminal.ended(20) == 1
+        assert terminal.restored()
+        after = terminal.output[terminal.output.rfind(ALTERNATE_OFF) :]
+        assert b"internal error: RuntimeError: broken on purpose" in after
+        assert b"Traceback" not in terminal.output
+    assert "Traceback" in (tmp_path / "log.txt").read_text()
+
+
+def test_a_source_that_hangs_does_not_hold_the_exit(tmp_path: Path) -> None:
+    with on_terminal(tmp_path, "thread") as terminal:
+        terminal.read_until(b"Search tree")
+        os.write(terminal.master, b"\x03")
+        terminal.read_until(b"stopping")
+        os.write(terminal.master, b"\x03")
+        assert terminal.ended() == 130
+        assert terminal.restored()
+
+
+def test_a_dumb_terminal_is_refused(tmp_path: Path) -> None:
+    with on_terminal(tmp_path, TERM="dumb") as terminal:
+        assert terminal.ended(20) == 2
+        assert b"\x1b" not in terminal.output
+        assert b"emmy eval variants --db x.db" in terminal.output
+
+
+def test_a_log_file_that_can_not_be_written_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "log.txt").mkdir()
+    with on_terminal(tmp_path) as terminal:
+        assert terminal.ended(20) == 2
+        assert b"can't be written" in terminal.output
