@@ -32,11 +32,11 @@ def frame(events: Iterable[Event], path: Path, *, ascii_only: bool) -> str:
         database=str(path),
     )
     columns = Columns.of(WIDTH, longest_label(snapshot))
-    total = snapshot.sum_best_us()
+    total = snapshot.counted_us()
     counts = {row.kernel: count for row, count in snapshot.counted_kernels()}
     lines: list[Line] = [status_line(view, WIDTH), [], header_line(columns, view.glyphs)]
     for row in snapshot.kernels.values():
-        lines.append(kernel_line(row, counts.get(row.kernel, row.count), total, False, columns, view.glyphs))
+        lines.append(kernel_line(row, counts.get(row.kernel), total, False, columns, view.glyphs))
     lines += [[], *total_lines(view, WIDTH), []]
     for entry in entries(snapshot.log)[-LAST_EVENTS:]:
         lines.append(entry_line(entry, snapshot, WIDTH, view.glyphs))

@@ -90,6 +90,8 @@ class NodeRow:
 
 @dataclass(slots=True)
 class GroupingRow:
+    """`run` is the run that entered it: a replay goes through several, one a program."""
+
     grouping: str
     decisions: tuple[str, ...]
     kernels: tuple[str, ...]
@@ -97,6 +99,7 @@ class GroupingRow:
     sum_us: float | None = None
     assembled_us: float | None = None
     reason: str = ""
+    run: str = ""
 
 
 LOG_LIMIT = 2000
@@ -133,22 +136,37 @@ class Snapshot:
         for panel in panels:
             self.versions[panel] = self.versions.get(panel, 0) + 1
 
+    def own_groupings(self) -> list[GroupingRow]:
+        """The groupings that the present run entered."""
+        run = self.run.run if self.run else ""
+        return [row for row in self.groupings.values() if row.run == run]
+
+    def leading_grouping(self) -> GroupingRow | None:
+        """The present run's grouping with the smallest sum; the one it is at while none is scored."""
+        scored = [row for row in self.own_groupings() if row.sum_us is not None]
+        return min(scored, key=lambda row: row.sum_us or 0.0, default=self.groupings.get(self.current_grouping))
+
     def counted_kernels(self) -> list[tuple[KernelRow, int]]:
-        """Kernels of the current grouping with how often each occurs in it; every kernel before the first grouping."""
-        grouping = self.groupings.get(self.current_grouping)
+        """Kernels of the leading grouping with how often each occurs in it; every kernel before the first grouping."""
+        grouping = self.leading_grouping()
         if grouping is None:
             return [(row, row.count) for row in self.kernels.values()]
         pairs = zip(grouping.kernels, grouping.counts, strict=True)
         return [(self.kernels[kernel], count) for kernel, count in pairs if kernel in self.kernels]
 
-    def sum_best_us(self) -> float | None:
-        """Best times so far times how often each kernel occurs, over the kernels that have a time; in us."""
+    def counted_us(self) -> float | None:
+        """Best times so far times how often each counted kernel occurs, over those that have a time; in us."""
         times = [row.chosen_us * count for row, count in self.counted_kernels() if row.chosen_us is not None]
         return sum(times) if times else None
 
+    def sum_best_us(self) -> float | None:
+        """What it comes to: the run's own sum once it has ended, until then that of the counted kernels; in us."""
+        ended = self.finished.sum_us if self.finished else None
+        return ended if ended is not None else self.counted_us()
+
 
 def _run_started(snapshot: Snapshot, event: RunStarted) -> None:
-    snapshot.run = event
+    snapshot.run, snapshot.finished, snapshot.current_grouping = event, None, ""
     snapshot.touch("run")
 
 
@@ -159,7 +177,9 @@ def _state_changed(snapshot: Snapshot, event: StateChanged) -> None:
 
 
 def _grouping_entered(snapshot: Snapshot, event: GroupingEntered) -> None:
-    snapshot.groupings[event.grouping] = GroupingRow(event.grouping, event.decisions, event.kernels, event.counts)
+    row = GroupingRow(event.grouping, event.decisions, event.kernels, event.counts)
+    row.run = snapshot.run.run if snapshot.run else ""
+    snapshot.groupings[event.grouping] = row
     snapshot.current_grouping = event.grouping
     snapshot.touch("kernels", "tree")
 

@@ -17,6 +17,7 @@ from emmy_tui.widgets.selected import Selected
 
 PANELS = ("kernels", "curve", "tree", "log")
 SHARED_BELOW, SELECTED_FROM, FRAMED_LOG_FROM = 80, 120, 30
+OTHER_LINES = 3
 
 _PANEL_VERSIONS = {
     "kernels": ("kernels", "run", "health"),
@@ -87,13 +88,17 @@ class LiveTab(Container):
     def shares_slot(self) -> bool:
         return self.size.width < SHARED_BELOW
 
+    def on_mount(self) -> None:
+        """Place the panels before they are first seen: the tab's own size is known only afterwards."""
+        width, height = self.app.size
+        self.place_panels(width, height - OTHER_LINES)
+
     def on_resize(self) -> None:
         self.place_panels()
 
-    def place_panels(self) -> None:
+    def place_panels(self, width: int | None = None, height: int | None = None) -> None:
         """Give every panel its place, or the zoomed one all of it."""
-        width, height = self.size
-        plan = Arrangement.of(width, height, self.flipped)
+        plan = Arrangement.of(width or self.size.width, height or self.size.height, self.flipped)
         zoomed = self.zoomed
         shown = {
             "kernels": plan.kernels,

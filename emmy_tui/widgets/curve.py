@@ -69,7 +69,7 @@ def plot(points: Points, width: int, height: int, view: View) -> list[Line]:
     canvas = Canvas(width - AXIS - 1, height - 2)
     low, high = (min(timed), max(timed)) if timed else (1.0, 2.0)
     scale = Scale.over(low, high, canvas.rows, view.log_scale)
-    end = float(xs[-1])
+    end = rounded_end(float(xs[-1]))
     failed = draw(canvas, xs, points.us, end, scale)
     lines: list[Line] = []
     for y in range(canvas.height):
@@ -83,10 +83,14 @@ def plot(points: Points, width: int, height: int, view: View) -> list[Line]:
     unit = "time" if view.by_time else "trials"
     last = fmt.duration(end) if view.by_time else fmt.count(int(end))
     room = canvas.width - len(last) - 2
-    lines.append(
-        [(f"{' ' * AXIS}0 {left(f'{unit} (t)', max(0, room), glyphs)}{last}", Tone.DIM)]
-    )
+    lines.append([(f"{' ' * AXIS}0 {left(f'{unit} (t)', max(0, room), glyphs)}{last}", Tone.DIM)])
     return [fit_line(line, width, glyphs) for line in lines]
+
+
+def rounded_end(last: float) -> float:
+    """The axis ends at a round number at or past `last`, so that the picture moves seldom while trials come in."""
+    power = 10.0 ** math.floor(math.log10(max(last, 10.0)))
+    return next(power * step for step in (1, 1.5, 2, 3, 4, 5, 6, 8, 10) if power * step >= last)
 
 
 def _cells(canvas: Canvas, y: int, ascii_only: bool) -> Line:

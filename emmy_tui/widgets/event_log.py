@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from emmy_tui import format as fmt
+from emmy_tui.source import Mode
 from emmy_tui.text import Glyphs, Line, Tone, clean, left
 from emmy_tui.view import View
 from emmy_tui.widgets.panel import ListPanel, titled
@@ -25,11 +26,20 @@ class Entry:
     count: int = 1
 
 
-def entries(log: Sequence[Event]) -> list[Entry]:
-    """The lines of the log. Cached hits in a row become one line, since a re-run serves hundreds at once."""
+def entries(log: Sequence[Event], *, replay: bool = False) -> list[Entry]:
+    """The lines of the log. Cached hits in a row become one line, since a re-run serves hundreds at once.
+
+    In a replay the database is the device: nothing but hits comes, each of them worth its line.
+    """
     lines: list[Entry] = []
     for event in log:
-        if lines and _quiet_hit(event) and _quiet_hit(lines[-1].event) and _kernel(event) == _kernel(lines[-1].event):
+        if (
+            not replay
+            and lines
+            and _quiet_hit(event)
+            and _quiet_hit(lines[-1].event)
+            and _kernel(event) == _kernel(lines[-1].event)
+        ):
             lines[-1].event = event
             lines[-1].count += 1
         else:
@@ -67,7 +77,7 @@ def entry_line(entry: Entry, snapshot: Snapshot, width: int, glyphs: Glyphs) -> 
         word, tone, text = _other(event, snapshot, glyphs)
     return [
         (fmt.clock(event.at) + " ", Tone.DIM),
-        (left(word, 6), tone),
+        (left(word, 7), tone),
         (clean(text, glyphs), Tone.PLAIN if tone is not Tone.DIM else Tone.DIM),
     ]
 
@@ -146,7 +156,7 @@ class EventLog(ListPanel):
 
     def update(self) -> None:
         """Take in the log again; what a person looks at stays where it is while lines come and go around it."""
-        self._entries = entries(self.view.snapshot.log)
+        self._entries = entries(self.view.snapshot.log, replay=self.view.mode is Mode.REPLAY)
         if self.following:
             self.cursor = len(self._entries) - 1
             self.top = len(self._entries)

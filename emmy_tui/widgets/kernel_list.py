@@ -72,22 +72,24 @@ def header_line(columns: Columns, glyphs: Glyphs) -> Line:
     return [(" ".join(cells), Tone.DIM)]
 
 
-def kernel_line(row: KernelRow, count: int, total: float | None, shown: bool, columns: Columns, glyphs: Glyphs) -> Line:
-    """One kernel. `count` is how often it occurs, `total` the sum that its share is of, in us."""
+def kernel_line(
+    row: KernelRow, count: int | None, total: float | None, shown: bool, columns: Columns, glyphs: Glyphs
+) -> Line:
+    """One kernel. `count` is how often it occurs in what `total` (us) sums up; None if it is no part of it."""
     glyph, word, tone = state_mark(row, glyphs)
     spans: Line = [(f"{glyphs.cursor if shown else ' '} ", Tone.ACCENT)]
     spans.append((left(clean(row.label, glyphs), columns.label, glyphs) + " ", Tone.PLAIN))
     if columns.shape:
         spans.append((left(clean(row.shape, glyphs), columns.shape, glyphs) + " ", Tone.DIM))
     if columns.times:
-        spans.append((right(fmt.count(count), columns.times) + " ", Tone.DIM))
+        spans.append((right(fmt.count(row.count if count is None else count), columns.times) + " ", Tone.DIM))
     spans.append((right(fmt.count(len(row.points)), columns.trials) + " ", Tone.PLAIN))
     if columns.first:
         spans.append((right(fmt.us(row.first_us), columns.first) + " ", Tone.DIM))
     spans.append((right(fmt.us(row.chosen_us), columns.best) + " ", Tone.PLAIN))
     spans.append((right(fmt.change(row.first_us, row.best_us), columns.change) + " ", Tone.PLAIN))
     if columns.share:
-        part = None if row.chosen_us is None else row.chosen_us * count
+        part = None if row.chosen_us is None or count is None else row.chosen_us * count
         spans.append((right(fmt.share(part, total), columns.share) + " ", Tone.PLAIN))
     only_failed = row.failed and row.best_us is None
     if columns.state > 5:
@@ -140,13 +142,12 @@ class KernelList(ListPanel):
     def rows(self, start: int, count: int, width: int) -> list[Line]:
         snapshot = self.view.snapshot
         counts = {row.kernel: occurs for row, occurs in snapshot.counted_kernels()}
-        total = snapshot.sum_best_us()
+        total = snapshot.counted_us()
         shown = self.view.kernel
         columns = self._columns(width)
         rows = list(snapshot.kernels.values())[start : start + count]
         return [
-            kernel_line(row, counts.get(row.kernel, row.count), total, row is shown, columns, self.view.glyphs)
-            for row in rows
+            kernel_line(row, counts.get(row.kernel), total, row is shown, columns, self.view.glyphs) for row in rows
         ]
 
     def action_select(self) -> None:

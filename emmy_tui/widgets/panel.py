@@ -108,9 +108,8 @@ class Panel(Widget):
         bodies = [
             tuple((text, CURSOR if y == marked else str(tone)) for text, tone in line) for y, line in enumerate(inside)
         ]
-        if not self.framed:
-            return bodies
-        return self._frame(bodies, width, height)
+        lines = self._frame(bodies, width, height) if self.framed else bodies
+        return [_joined(line) for line in lines]
 
     def _frame(self, bodies: list[_Painted], width: int, height: int) -> list[_Painted]:
         glyphs = self.view.glyphs
@@ -143,6 +142,19 @@ class Panel(Widget):
 
     def on_resize(self) -> None:
         self.repaint()
+
+
+def _joined(line: _Painted) -> _Painted:
+    """The same cells in fewer spans: every span costs the terminal two escape sequences, and blanks have no colour."""
+    spans: list[tuple[str, str]] = []
+    for text, tone in line:
+        if spans and (spans[-1][1] == tone or (text.isspace() and CURSOR not in (tone, spans[-1][1]))):
+            spans[-1] = (spans[-1][0] + text, spans[-1][1])
+        elif spans and spans[-1][0].isspace() and CURSOR not in (tone, spans[-1][1]):
+            spans[-1] = (spans[-1][0] + text, tone)
+        elif text:
+            spans.append((text, tone))
+    return tuple(spans)
 
 
 def _difference(old: _Painted, new: _Painted, width: int) -> tuple[int, int]:

@@ -14,7 +14,7 @@ MARK = 11
 VISITS = 7
 BEST = 8
 PRIOR = 5
-BAR_FROM = 64
+BAR_FROM = 84
 
 
 def node_title(node: NodeRow, snapshot: Snapshot) -> str:
@@ -54,14 +54,14 @@ def node_mark(node: NodeRow, best: bool, running: bool, glyphs: Glyphs) -> tuple
 
 def header_line(width: int) -> Line:
     numbers = f" {left('mark', MARK)}{right('visits', VISITS)}{right('best us', BEST + 1)}{right('prior', PRIOR + 2)}"
-    bar = "  share of visits" if width >= BAR_FROM + 16 else ""
+    bar = "  share of visits" if width >= BAR_FROM else ""
     bar_width = _bar_width(width)
     head = left("option", max(4, width - len(numbers) - (bar_width + 2 if bar_width else 0)))
     return [(head + numbers + left(bar, bar_width + 2 if bar_width else 0), Tone.DIM)]
 
 
 def _bar_width(width: int) -> int:
-    return min(24, max(6, (width - 54) // 2)) if width >= BAR_FROM else 0
+    return min(24, max(6, (width - 60) // 2)) if width >= BAR_FROM else 0
 
 
 def node_line(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from emmy_tui import format as fmt
 from emmy_tui.source import Mode
-from emmy_tui.text import Glyphs, Line, Tone, clean, crop, line_width
+from emmy_tui.text import Glyphs, Line, Tone, clean, crop, line_width, width_of
 from emmy_tui.view import View
 from emmy_tui.widgets.panel import Panel, ends
 from emmy_tui.widgets.totals import total_line
@@ -45,12 +45,14 @@ def state_spans(view: View) -> Line:
     return spans
 
 
-def device_text(view: View) -> str:
+def device_text(view: View, room: int) -> str:
+    """The GPU, and the device's name where both fit; a replay has no device of its own."""
     run = view.snapshot.run
     if run is None:
         return ""
     gpu, device = clean(run.gpu, view.glyphs), clean(run.device, view.glyphs)
-    return gpu if not device or device == gpu or not gpu else f"{gpu} {device}"
+    both = f"{gpu} {device}"
+    return both if view.mode is not Mode.REPLAY and width_of(both) <= room else crop(gpu, room, view.glyphs)
 
 
 def status_line(view: View, width: int) -> Line:
@@ -71,10 +73,14 @@ def status_line(view: View, width: int) -> Line:
     for part in ends_with:
         if line_width(start) + line_width(tail) + line_width(part) + 4 <= width:
             tail += [*gap, *part]
-    for text, tone in ((device_text(view), Tone.PLAIN), (clean(_target(view), glyphs), Tone.DIM)):
-        room = width - line_width(start) - line_width(tail) - 4
-        if text and room >= 8:
-            start += [*gap, (crop(text, room, glyphs), tone)]
+    room = width - line_width(start) - line_width(tail) - 4
+    device = device_text(view, room)
+    if device and room >= 8:
+        start += [*gap, (device, Tone.PLAIN)]
+    room = width - line_width(start) - line_width(tail) - 4
+    target = clean(_target(view), glyphs)
+    if target and room >= 8:
+        start += [*gap, (crop(target, room, glyphs), Tone.DIM)]
     return ends(start, tail, width, view)
 
 

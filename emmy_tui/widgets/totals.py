@@ -9,8 +9,8 @@ from engine.snapshot import GroupingRow, Snapshot
 
 
 def assembled_grouping(snapshot: Snapshot) -> GroupingRow | None:
-    """The fastest grouping that was assembled and timed."""
-    timed = [row for row in snapshot.groupings.values() if row.assembled_us is not None]
+    """The present run's fastest grouping that was assembled and timed."""
+    timed = [row for row in snapshot.own_groupings() if row.assembled_us is not None]
     return min(timed, key=lambda row: row.assembled_us or 0.0, default=None)
 
 

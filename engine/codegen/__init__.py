@@ -54,7 +54,6 @@ __all__ = [
     "Argument",
     "Family",
     "KernelSource",
-    "ScheduleSpace",
     "illegal_because",
     "offered_schedules",
     "render",

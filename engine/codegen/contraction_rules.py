@@ -55,7 +55,7 @@ def _laws(facts: ContractionFacts, target: Target) -> tuple[Rule, ...]:
         Rule((*_TILE, "LOADS"), _descriptors(facts, target)),
         Rule(("BLOCK_M", "BLOCK_N", "NUM_WARPS"), _accumulators),
         Rule(("BLOCK_M", "NUM_STAGES"), _shared_operand(facts)),
-        Rule((*_TILE, "PRECISION", "NUM_WARPS", "NUM_STAGES"), _shared(facts, target)),
+        Rule((*_TILE, "PRECISION", "LOADS", "NUM_WARPS", "NUM_STAGES"), _shared(facts, target)),
         Rule(("GROUP_M",), lambda v: None if int(v["GROUP_M"]) >= 1 else "GROUP_M is at least 1."),
     )
 
@@ -158,36 +158,38 @@ def multiplier(facts: ContractionFacts, v: Values, target: Target) -> Multiplier
 def pipeline_bytes(facts: ContractionFacts, v: Values, target: Target, *, least: bool = False) -> int:
     """Shared memory of the main loop in bytes: a buffer a stage for wgmma, which reads it there, else one less.
 
-    tf32 wgmma takes its left tile through registers and keeps a transposed copy of the right one. With `least`, only
-    what is certain: tiles that are loaded in 16-byte pieces and multiplied as they are. Fitted to the sizes that
-    Triton 3.6 reports for sm_90.
+    tf32 wgmma takes its left tile through registers and keeps a turned copy of the right one; scalar FMAs turn a tile
+    that TMA loads the other way round. With `least`, only what is certain: tiles that are loaded in 16-byte pieces and
+    multiplied as they are. Fitted to the sizes that Triton 3.6 reports for sm_90.
     """
     k, stages = int(v["BLOCK_K"]), int(v["NUM_STAGES"])
     unit = multiplier(facts, v, target)
     tf32 = unit is Multiplier.WGMMA and facts.element_bytes == 4
-    total = 0
+    total, turned = 0, 0
     for operand, extent in ((facts.left, int(v["BLOCK_M"])), (facts.right, int(v["BLOCK_N"]))):
         if least and operand.matrix is None:
             continue
         buffers = stages if unit is Multiplier.WGMMA else stages - 1
         if tf32:
             buffers += -1 if operand is facts.left else 0 if least else 1
-        total += max(buffers, 0) * extent * k * facts.element_bytes
-    return total
+        tile = extent * k * facts.element_bytes
+        total += max(buffers, 0) * tile
+        if v["LOADS"] == "descriptor" and operand.matrix is not None and operand.matrix.transposed:
+            turned = max(turned, tile)
+    return total + turned if unit is Multiplier.FMA and not least else total
 
 
 def scratch_bytes(facts: ContractionFacts, v: Values, target: Target) -> int:
     """Shared memory in bytes where a persistent kernel turns an output tile while the next one's loads are in flight.
 
-    Exact for wgmma of 16-bit tiles with up to eight warps, else an upper bound; fitted like `pipeline_bytes`.
+    An upper bound, which wgmma tiles of 16-bit outputs mostly reach; fitted like `pipeline_bytes`.
     """
     if not v["PERSISTENT"]:
         return 0
     widest = max(output.spec.element_bytes for output in facts.outputs)
     if multiplier(facts, v, target) is not Multiplier.WGMMA:
         return int(v["BLOCK_M"]) * int(v["BLOCK_N"]) * widest
-    side = 16 * int(v["NUM_WARPS"])
-    return min(int(v["BLOCK_M"]), side) * min(int(v["BLOCK_N"]), side) * widest
+    return min(int(v["BLOCK_M"]), 16 * int(v["NUM_WARPS"])) * min(int(v["BLOCK_N"]), 128) * widest
 
 
 def _shared(facts: ContractionFacts, target: Target) -> _Check:
@@ -216,7 +218,11 @@ def _tastes(facts: ContractionFacts, target: Target) -> tuple[Rule, ...]:
         Rule(("BLOCK_K",), _depth(facts), law=False),
         Rule(("BLOCK_M", "BLOCK_N", "GROUP_M", "PERSISTENT"), _raster(facts, target), law=False),
         Rule(("BLOCK_M", "BLOCK_N", "PRECISION", "NUM_WARPS"), _warps(facts, target), law=False),
-        Rule((*_TILE, "PRECISION", "PERSISTENT", "NUM_WARPS", "NUM_STAGES"), _shared_in_all(facts, target), law=False),
+        Rule(
+            (*_TILE, "PRECISION", "LOADS", "PERSISTENT", "NUM_WARPS", "NUM_STAGES"),
+            _shared_in_all(facts, target),
+            law=False,
+        ),
         Rule(("BLOCK_M", "BLOCK_K", "NUM_STAGES"), _stages(facts), law=False),
         Rule((*_TILE, "PRECISION", "NUM_WARPS"), _float32_work(facts), law=False),
     )

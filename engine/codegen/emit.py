@@ -26,13 +26,15 @@ from engine.ir.ops import OP_CLASS, REDUCTIONS, OpClass
 
 WIDE = 2**31
 """From this many elements of storage on, offsets are computed in 64 bits."""
+_TERMS = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
     """One program axis of an index space: the text of its index, its extent, and the mask that its edge needs.
 
-    `start` is a scalar that moves in a loop and is added to `name`; `loop` says in which one ("" = in none).
+    `start` is a scalar that moves in a loop and is added to `name`; `loop` says in which one ("" = in none). The index
+    of an axis of 2**31 elements or more is in 64 bits.
     """
 
     name: str
@@ -147,7 +149,7 @@ class Emitter:
     def load(self, source: int, place: Frame, space: IndexSpace) -> Value:
         """The load of input op `source` at the storage positions of `place`, in its own dtype; a text to be bound."""
         spec = self.body.ops[source].out
-        fixed, moving, used = self._offset(place, space, _is_wide(place))
+        fixed, moving, used = self._offset(place, space)
         pointer = _sum(f"in{self._position(source)}", fixed, place.offset)
         axes = _moves_with(used)
         if moving and (fixed or place.offset):
@@ -163,7 +165,7 @@ class Emitter:
         An axis along which the input doesn't move still has its place and its mask in the tile.
         """
         name = self._position(source)
-        fixed, moving, used = self._offset(place, space, _is_wide(place))
+        fixed, moving, used = self._offset(place, space)
         tile_axes = list(reversed(space.axes[:2]))
         pointer = _sum(f"in{name}", fixed, place.offset)
         if any(axis not in used for axis in tile_axes):
@@ -175,36 +177,36 @@ class Emitter:
 
     def store(self, output: int, spec: TensorSpec, value: Value, axes: Sequence[tuple[Axis, int]]) -> None:
         """Store `value` to output number `output`; `axes` are the axes it is stored along, each with its stride."""
-        wide = spec.numel >= WIDE
         terms = []
         for axis, stride in axes:
             name = f"({axis.start} + {axis.name})" if axis.start else axis.name
-            name = f"{name}.to(tl.int64)" if wide else name
+            name = f"{name}.to(tl.int64)" if _is_wide(axis, axis.extent, stride, spec.numel) else name
             terms.append(name if stride == 1 else f"{name} * {stride}")
         text = Operand(value.text, value.dtype, value.number).scalar(spec.dtype)
         arguments = [" + ".join([f"out{output}", *terms]), text, *_mask_arguments([axis.mask for axis, _ in axes])]
         self.line(f"tl.store({', '.join(arguments)})")
 
-    def _offset(self, place: Frame, space: IndexSpace, wide: bool) -> tuple[list[str], list[str], list[Axis]]:
+    def _offset(self, place: Frame, space: IndexSpace) -> tuple[list[str], list[str], list[Axis]]:
         """Terms of a storage position: those fixed in every loop, those that move, and the axes they use."""
         fixed: list[str] = []
         moving: list[str] = []
         used: list[Axis] = []
+        reach = place.offset + sum((digit.extent - 1) * digit.place for digit in place.digits)
         groups = split_by_axes(place, [axis.extent for axis in space.axes])
         for axis, digits in reversed(list(zip(space.axes, groups, strict=True))):
             if not digits:
                 continue
             used.append(axis)
             straight = len(digits) == 1 and digits[0].step == 1 and digits[0].extent == axis.extent
-            name = f"{axis.name}.to(tl.int64)" if wide else axis.name
             if axis.start and straight:
+                wide = _is_wide(axis, axis.extent, digits[0].place, reach)
                 start = f"tl.cast({axis.start}, tl.int64)" if wide else axis.start
                 moving.append(index_text(start, digits[0], axis.extent))
-                fixed.append(index_text(name, digits[0], axis.extent))
-            elif axis.start:
-                moving += [index_text(f"({axis.start} + {name})", digit, axis.extent) for digit in reversed(digits)]
-            else:
-                fixed += [index_text(name, digit, axis.extent) for digit in reversed(digits)]
+            name = f"({axis.start} + {axis.name})" if axis.start and not straight else axis.name
+            terms = moving if axis.start and not straight else fixed
+            for digit in reversed(digits):
+                index = f"{name}.to(tl.int64)" if _is_wide(axis, digit.extent, digit.place, reach) else name
+                terms.append(index_text(index, digit, axis.extent))
         return fixed, moving, used
 
     def _bind(self, key: tuple[int, str, Frame], text: str, dtype: str, axes: frozenset[str], name: str) -> Value:
@@ -270,8 +272,13 @@ def _mask_arguments(masks: Sequence[str], *more: str) -> list[str]:
     return [f"mask={found[0] if len(found) == 1 else ' & '.join(f'({mask})' for mask in found)}", *more]
 
 
-def _is_wide(place: Frame) -> bool:
-    return place.offset + sum((d.extent - 1) * d.place for d in place.digits) >= WIDE
+def _is_wide(axis: Axis, extent: int, place: int, reach: int) -> bool:
+    """Whether one term of an offset that goes as far as `reach` needs 64 bits and its index has 32.
+
+    Triton may add up the 32-bit terms before it adds them to the pointer, so in a far offset only small ones stay.
+    """
+    limit = WIDE // _TERMS if reach >= WIDE else WIDE
+    return extent * place >= limit and axis.extent < WIDE
 
 
 def _sum(base: str, terms: list[str], offset: int) -> str:

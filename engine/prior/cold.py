@@ -106,7 +106,8 @@ def _contraction(f: _Columns, c: Constants) -> Column:
 def _tile_efficiency(f: _Columns, c: Constants) -> Column:
     """Share of the multiplier's peak that a tile reaches, by the shape that one warp or warp group works on."""
     groups = np.maximum(f["NUM_WARPS"] / 4, 1)
-    wgmma = c.wgmma_peak * np.where(groups * 64 > f["BLOCK_M"], c.split_group, 1.0)
+    wgmma = c.wgmma_peak * f["BLOCK_N"] / (f["BLOCK_N"] + c.wgmma_columns)
+    wgmma = wgmma * np.where(groups * 64 > f["BLOCK_M"], c.split_group, 1.0)
     wgmma = wgmma * np.where((f["left_width"] == 4) & (f["right_transposed"] == 0), c.wgmma_transpose, 1.0)
     per_warp = f["tile_area"] / f["NUM_WARPS"]
     mma = c.mma_peak * per_warp / (per_warp + c.mma_area)

@@ -27,7 +27,7 @@ GEOMETRY = (
 )
 """Names of what `geometry` derives. `resident` is programs a multiprocessor; `padding` is work done over work wanted;
 `reuse` is multiply-adds per element loaded; `tensor_core` is 0 (none), 1 (one warp's mma) or 2 (four warps' wgmma)."""
-_READ = {
+_READ: Mapping[str, tuple[str, ...]] = {
     "contraction": (
         *("BLOCK_M", "BLOCK_N", "BLOCK_K", "PRECISION", "LOADS", "GROUP_M", "PERSISTENT"),
         *("NUM_WARPS", "NUM_STAGES"),

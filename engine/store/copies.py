@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import uuid
+from contextlib import suppress
 from pathlib import Path
 
 from engine.store.connection import open_connection
@@ -17,10 +19,9 @@ def copy_database(source: Path, destination: Path) -> Path:
     """
     origin = open_connection(source, read_only=True, create=False)
     destination = destination.expanduser().absolute()
-    part = destination.with_name(destination.name + ".part")
+    part = destination.with_name(f"{destination.name}.{uuid.uuid4().hex[:8]}.part")
     try:
         destination.parent.mkdir(parents=True, exist_ok=True)
-        part.unlink(missing_ok=True)
         copy = sqlite3.connect(part, isolation_level=None)
         try:
             origin.db.conn.backup(copy)
@@ -31,7 +32,8 @@ def copy_database(source: Path, destination: Path) -> Path:
             destination.with_name(destination.name + suffix).unlink(missing_ok=True)
         os.replace(part, destination)
     except SQLITE_ERRORS as error:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
         raise explain(error, destination) from error
     finally:
         origin.close()

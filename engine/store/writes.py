@@ -235,11 +235,17 @@ def _taken(*, besides: tuple[str, ...]) -> str:
     return ", ".join(f"{column} = excluded.{column}" for column in _NODE_COLUMNS if column not in besides)
 
 
-_PUT_NODE = (
-    f"{_INSERT_NODE}{_taken(besides=('key', 'opened'))}, "
-    "opened = CASE WHEN node.run = excluded.run THEN node.opened ELSE excluded.opened END"
-)
-_OPEN_NODE = f"{_INSERT_NODE}{_taken(besides=('key', 'knobs', 'is_leaf'))} WHERE node.run <> excluded.run"
+def _kept_within_a_run(*columns: str) -> str:
+    return ", ".join(
+        f"{column} = CASE WHEN node.run = excluded.run THEN node.{column} ELSE excluded.{column} END"
+        for column in columns
+    )
+
+
+_PUT_NODE = f"{_INSERT_NODE}{_taken(besides=('key', 'opened'))}, {_kept_within_a_run('opened')}"
+_OUTCOME = ("visits", "best_us", "state")
+_OPEN_NODE = f"{_INSERT_NODE}{_taken(besides=('key', 'knobs', 'is_leaf', *_OUTCOME))}, {_kept_within_a_run(*_OUTCOME)}"
+"""An opening may come after the first visit; it says where the node stands among its siblings, and no more."""
 
 
 def _node_row(node: NodeRecord, run: str, context: str, seq: int, now: float) -> tuple[object, ...]:

@@ -18,6 +18,7 @@ from tests.codegen.bodies import kernel, matmul, softmax
 from tests.codegen.test_golden import cases, contraction, rowwise
 
 H200 = Target()
+TURNED = Kernel("contraction", matmul(512, 512, 512, "float32", turn_left=True, turn_right=True))
 SQUARE = Kernel("contraction", matmul(4096, 4096, 4096, "bfloat16"))
 FLOAT32 = Kernel("contraction", matmul(512, 512, 512, "float32"))
 
@@ -62,19 +63,20 @@ def test_offered_schedules_compile(family: str, name: str, tmp_path: Path, monke
     assert (built.build.shared_bytes or 0) <= H200.shared_bytes
 
 
-@pytest.mark.parametrize("subject", [SQUARE, FLOAT32], ids=["bf16", "fp32"])
+@pytest.mark.parametrize("subject", [SQUARE, FLOAT32, TURNED], ids=["bf16", "fp32", "turned"])
 def test_counted_shared_memory_is_what_triton_takes(
     subject: Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     facts = contraction_facts(subject.body)
-    for schedule in random.Random(11).sample(list(offered_schedules(subject, H200)), 8):
+    for schedule in random.Random(11).sample(list(offered_schedules(subject, H200)), 6):
         values = schedule.as_dict()
         taken = build(subject, schedule, tmp_path, monkeypatch).build.shared_bytes or 0
         counted = pipeline_bytes(facts, values, H200)
         scratch = scratch_bytes(facts, values, H200)
         epilogue = int(values["BLOCK_M"]) * int(values["BLOCK_N"]) * 4
+        copy = int(values["BLOCK_K"]) * int(values["BLOCK_N"]) * 4 if facts.element_bytes == 4 else 0
         assert pipeline_bytes(facts, values, H200, least=True) <= taken
-        assert counted <= taken <= max(counted + scratch + 64, epilogue), str(schedule)
+        assert counted <= taken <= max(counted + scratch + copy + 64, epilogue), str(schedule)
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from engine.codegen import FAMILIES, ScheduleSpace, illegal_because, offered_schedules, render, schedule_space
+from engine.codegen import FAMILIES, illegal_because, offered_schedules, render, schedule_space
 from engine.codegen.family import Rule
 from engine.codegen.pointwise import Pointwise
+from engine.codegen.space import ScheduleSpace
 from engine.ir import Kernel
 from engine.knobs import KNOB_ORDER, canonical_position
 from engine.vocabulary import Option, Schedule, Target

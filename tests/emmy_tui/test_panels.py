@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from emmy_tui.text import ASCII, UNICODE, line_width, plain
 from emmy_tui.view import View
-from emmy_tui.widgets.curve import Points, plot
+from emmy_tui.widgets.curve import Points, plot, rounded_end
 from emmy_tui.widgets.event_log import entries, entry_line, schedule_words
 from emmy_tui.widgets.kernel_list import Columns, header_line, kernel_line
 from emmy_tui.widgets.search_tree import best_path
@@ -52,7 +52,7 @@ def test_kernel_lines_fill_the_width_and_stand_under_their_header(width: int) ->
 
 
 def test_a_kernel_shows_its_share_of_the_sum() -> None:
-    total = SNAPSHOT.sum_best_us()
+    total = SNAPSHOT.counted_us()
     assert total is not None
     row = SNAPSHOT.kernels["77d2"]
     line = plain(kernel_line(row, row.count, total, True, Columns.of(100), UNICODE))
@@ -75,7 +75,7 @@ def test_cached_hits_in_a_row_are_one_line() -> None:
 @pytest.mark.parametrize("word", ["BEST", "FAIL", "ok", "hit", "kernel", "group", "whole", "end", "state"])
 def test_every_kind_of_line_occurs(word: str) -> None:
     lines = [plain(entry_line(entry, SNAPSHOT, 120, UNICODE)) for entry in entries(SNAPSHOT.log)]
-    assert any(line[9:15].strip() == word for line in lines)
+    assert any(line[9:16].strip() == word for line in lines)
 
 
 def test_schedules_are_written_in_the_order_of_the_forks() -> None:
@@ -138,3 +138,8 @@ def test_the_totals_name_the_gap_to_the_assembled_program() -> None:
         "search 4.0%",
     ):
         assert words in text
+
+
+@given(st.floats(min_value=0, max_value=1e9))
+def test_the_axis_ends_at_a_round_number_not_far_past_the_last_trial(last: float) -> None:
+    assert last <= rounded_end(last) <= max(10.0, 1.51 * last)

@@ -44,8 +44,9 @@ FAILED, OK, FAST, CACHED = "failed", "ok", "fast", "cached"
 class LiveRun:
     """Emits and records what a tuning run does, in its order; `snapshot` is what its own screen shows."""
 
-    def __init__(self, store: Store, sample, clock: Iterator[float]) -> None:
-        self.store, self.sample, self.clock = store, sample, clock
+    def __init__(self, store: Store, sample, clock: Iterator[float], *, batched: bool = False) -> None:
+        self.store, self.sample, self.clock, self.batched = store, sample, clock, batched
+        self.told: list[Event] = []
         self.run = sample.begin(store)
         self.snapshot = Snapshot()
         self.trial = 0
@@ -61,7 +62,13 @@ class LiveRun:
     def tell(self, kind: type[Event], **values) -> None:
         event = kind(at=next(self.clock), **values)
         apply(self.snapshot, event)
-        self.store.record_events(self.run, (event,))
+        self.told.append(event)
+        if not self.batched:
+            self.write()
+
+    def write(self) -> None:
+        self.store.record_events(self.run, self.told)
+        self.told = []
 
     def enter(self) -> str:
         grouping = self.sample.grouping
@@ -156,6 +163,7 @@ class LiveRun:
             at=next(self.clock), measured=1, cached=2, failed=3, best_us=best_us, sum_us=best_us, assembled_us=12.0,
             search_share=0.1, gpu_idle_share=0.2, wall_s=9.0,
         )  # fmt: skip
+        self.write()
         self.store.end_run(self.run, RunState.FINISHED, json.dumps(asdict(summary)))
         for event in (StateChanged(at=next(self.clock), state=RunState.FINISHED), summary):
             apply(self.snapshot, event)
@@ -201,31 +209,37 @@ def play(live: LiveRun, candidates, between=lambda: None) -> None:
     live.tell(KernelStarted, kernel=live.sample.matmul.key, patience=50)
     for candidate in candidates:
         live.candidate(*candidate)
+        live.write()
         between()
     live.finish(name)
 
 
 @settings(max_examples=40)
-@given(candidates=CANDIDATES)
-def test_the_rows_of_a_run_fold_to_what_its_screen_showed(sample, tmp_path_factory, candidates) -> None:
+@given(candidates=CANDIDATES, batched=st.booleans())
+def test_the_rows_of_a_run_fold_to_what_its_screen_showed(sample, tmp_path_factory, candidates, batched) -> None:
     path = tmp_path_factory.mktemp("follow") / "tune.db"
     with Store.open(path) as store:
-        live = LiveRun(store, sample, map(float, count(1)))
+        live = LiveRun(store, sample, map(float, count(1)), batched=batched)
         play(live, candidates)
     with Store.open(path, read_only=True) as reader:
         assert shown(fold(reader.events_of(live.run))) == shown(live.snapshot)
 
 
 @settings(max_examples=25)
-@given(first=CANDIDATES, second=CANDIDATES, pauses=st.lists(st.booleans(), min_size=12, max_size=12))
-def test_following_while_it_is_written_ends_the_same(sample, tmp_path_factory, first, second, pauses) -> None:
+@given(
+    first=CANDIDATES,
+    second=CANDIDATES,
+    pauses=st.lists(st.booleans(), min_size=12, max_size=12),
+    batched=st.booleans(),
+)
+def test_following_while_it_is_written_ends_the_same(sample, tmp_path_factory, first, second, pauses, batched) -> None:
     """A second run over the same nodes, read at any moment in between, and the first run's history after it."""
     path = tmp_path_factory.mktemp("follow") / "tune.db"
     with Store.open(path) as store, Store.open(path, read_only=True) as reader:
         clock = map(float, count(1))
         earlier = LiveRun(store, sample, clock)
         play(earlier, first)
-        live = LiveRun(store, sample, clock)
+        live = LiveRun(store, sample, clock, batched=batched)
         followed = Snapshot()
         reading = RunReader(reader._connection, live.run)
         look = iter(pauses)
