@@ -146,7 +146,7 @@ class CandidateStarted(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured(Event):
-    """One candidate ended. `trial` counts the kernel's decided candidates from 1 within the run; 0 in the deploy regime."""
+    """One candidate ended. `trial` counts the kernel's decided candidates of the run from 1; 0 in the deploy regime."""
 
     kernel: str
     node: str

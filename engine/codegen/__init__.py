@@ -44,6 +44,14 @@ def illegal_because(kernel: Kernel, schedule: Schedule, target: Target) -> str |
     return legality.illegal_because(family, kernel, schedule, target)
 
 
+def declined_because(kernel: Kernel) -> str | None:
+    """A sentence why no schedule at all can be generated for the kernel's body, or None."""
+    family = FAMILIES.get(kernel.family)
+    if family is None:
+        return f"{kernel.family} is no kernel family; the families are {', '.join(FAMILIES)}."
+    return family.declined_because(kernel.body)
+
+
 def render(kernel: Kernel, schedule: Schedule, target: Target = _H200) -> KernelSource:
     """The source of a legal schedule. `target` gives a persistent kernel its number of programs."""
     return FAMILIES[kernel.family].render(kernel, schedule, target)
@@ -54,6 +62,7 @@ __all__ = [
     "Argument",
     "Family",
     "KernelSource",
+    "declined_because",
     "illegal_because",
     "offered_schedules",
     "render",

@@ -25,7 +25,7 @@ from engine.measure.compile_pool import CompileLimits, CompilePool, CompileReply
 from engine.measure.device import AssembledResult, DeviceError, DeviceHealth
 from engine.measure.link import WatchLimits, WorkerLink
 from engine.measure.process import Nursery, entry_command
-from engine.measure.regimes import REGIMES, RegimeSettings
+from engine.measure.regimes import FINALIST, REGIMES, RegimeSettings
 from engine.vocabulary import (
     BuildReport,
     Context,
@@ -144,7 +144,7 @@ class CudaDevice:
         self, grouping: Grouping, schedules: Mapping[str, Schedule], program: Graph | None = None
     ) -> AssembledResult:
         """See `Device.assemble`. Raises DeviceError when the device is gone, KeyError for a kernel without schedule."""
-        settings = self._settings.regimes[Regime.DEPLOY]
+        settings = FINALIST
         sources: dict[str, KernelSource] = {}
         for key, (kernel, _) in grouping.kernel_counts().items():
             if reason := self._illegal_because(kernel, schedules[key], self._target):

@@ -52,9 +52,12 @@ class _Progress:
 def tune_kernel(bench: Workbench, problem: Problem, kernel: Kernel) -> KernelResult:
     """Search the kernel's schedules until patience ends; raises Stopped if a stop was asked for meanwhile."""
     bench.tell(KernelStarted, kernel=kernel.key, patience=bench.settings.patience)
-    space = problem.schedule_space(kernel)
+    if declined := problem.declined_because(kernel):
+        result = KernelResult(kernel, None, None, declined)
+        _report_end(bench, result, KernelState.FAILED)
+        return result
     search = Search(
-        space,
+        problem.schedule_space(kernel),
         kernel_scorer(bench.prior, problem, kernel, bench.device.target),
         patience=bench.settings.patience,
         exploration=bench.settings.exploration,

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from engine import __version__
 from engine.capture import capture, parse_target
-from engine.events import Event, RunFinished, RunStarted, RunState
+from engine.events import Event, RunFinished, RunState
 from engine.ir.plan import Program
 from engine.measure import Device, open_device
 from engine.prior import ColdModel
@@ -131,6 +131,7 @@ def _run(request: LiveRequest, host: Host, store: Store, device: Device, program
     run = store.start_run(info)
     bench = Workbench(
         run=run,
+        database=str(request.database),
         device=device,
         recorder=StoreRecorder(store, device.context.key),
         prior=prior,
@@ -138,17 +139,6 @@ def _run(request: LiveRequest, host: Host, store: Store, device: Device, program
         control=host.control,
         emit=host.emit,
         tally=Tally(busy_s_at_start=device.health().busy_s),
-    )
-    bench.tell(
-        RunStarted,
-        run=run,
-        target=request.code,
-        device=request.device,
-        gpu=device.context.gpu,
-        seed=host.settings.seed,
-        patience=host.settings.patience,
-        prior=prior.version,
-        database=str(request.database),
     )
     host.change_state(RunState.RUNNING)
     state = RunState.FAILED

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from engine.codegen import offered_schedules, schedule_space
+from engine.codegen import declined_because, offered_schedules, schedule_space
 from engine.grouping import grouping_space
 from engine.ir.graph import Graph
 from engine.ir.kernel import Kernel
@@ -31,6 +31,10 @@ class Problem(Protocol):
     def grouping(self, path: Path) -> Grouping: ...
 
     def schedule_space(self, kernel: Kernel) -> Space: ...
+
+    def declined_because(self, kernel: Kernel) -> str | None:
+        """Why no candidate of the kernel can be made at all, or None."""
+        ...
 
     def candidates(self, kernel: Kernel) -> Sequence[Mapping[str, KnobValue]]:
         """Every full assignment of the kernel's space."""
@@ -62,6 +66,9 @@ class CapturedProblem:
     def schedule_space(self, kernel: Kernel) -> Space:
         return schedule_space(kernel, self._target)
 
+    def declined_because(self, kernel: Kernel) -> str | None:
+        return declined_because(kernel)
+
     def candidates(self, kernel: Kernel) -> Sequence[Mapping[str, KnobValue]]:
         return [schedule.as_dict() for schedule in offered_schedules(kernel, self._target)]
 
@@ -91,6 +98,9 @@ class RecordedProblem:
 
     def schedule_space(self, kernel: Kernel) -> Space:
         return EnumeratedSpace(self.candidates(kernel))
+
+    def declined_because(self, kernel: Kernel) -> str | None:
+        return None
 
     def candidates(self, kernel: Kernel) -> Sequence[Mapping[str, KnobValue]]:
         return [schedule.as_dict() for schedule in self._store.schedules(kernel.key, self._context)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.events import RunFinished, RunStarted, RunState
+from engine.events import RunFinished, RunState
 from engine.measure import ReplayDevice
 from engine.prior import ColdModel
 from engine.store import Recording, Store, StoredRun, StoreError
@@ -59,6 +59,7 @@ def _run(request: ReplayRequest, host: Host, store: Store, recorded: StoredRun) 
     prior = ColdModel()
     bench = Workbench(
         run=recorded.id,
+        database=str(request.database),
         device=device,
         recorder=ReplayRecorder(),
         prior=prior,
@@ -66,17 +67,6 @@ def _run(request: ReplayRequest, host: Host, store: Store, recorded: StoredRun) 
         control=host.control,
         emit=host.emit,
         tally=Tally(),
-    )
-    bench.tell(
-        RunStarted,
-        run=recorded.id,
-        target=recorded.target,
-        device="replay",
-        gpu=device.context.gpu,
-        seed=host.settings.seed,
-        patience=host.settings.patience,
-        prior=prior.version,
-        database=str(request.database),
     )
     host.change_state(RunState.RUNNING)
     problem = RecordedProblem(recorded.target, store.recorded_groupings(recorded.id), store, recorded.context_key)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from engine.events import RunFinished
+from engine.events import RunFinished, RunStarted
 from engine.tune.assembled import Winner, check_assembled
 from engine.tune.control import Stopped
 from engine.tune.outer import OuterResult, search_groupings
@@ -17,6 +17,17 @@ def tune(bench: Workbench, problem: Problem) -> RunFinished:
 
     Raises DeviceError when the device is gone and StoreError when the database can't be written.
     """
+    bench.tell(
+        RunStarted,
+        run=bench.run,
+        target=problem.target,
+        device=bench.device.name,
+        gpu=bench.device.context.gpu,
+        seed=bench.settings.seed,
+        patience=bench.settings.patience,
+        prior=bench.prior.version,
+        database=bench.database,
+    )
     outer = OuterResult()
     winner: Winner | None = None
     try:

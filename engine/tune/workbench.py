@@ -60,9 +60,10 @@ class Tally:
 
 @dataclass(slots=True)
 class Workbench:
-    """The parts of a run, handed from step to step."""
+    """The parts of a run, handed from step to step. `database` is its path, for people."""
 
     run: str
+    database: str
     device: Device
     recorder: Recorder
     prior: Prior

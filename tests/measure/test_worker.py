@@ -14,7 +14,8 @@ from engine.codegen import KernelSource
 from engine.ir import Graph, GraphBuilder
 from engine.ir.json_form import graph_to_json, grouping_to_json, kernel_to_json
 from engine.ir.plan import BufferView, Grouping, KernelCall
-from engine.measure import REGIMES, worker
+from engine.measure import REGIMES, RegimeSettings, worker
+from engine.measure.regimes import FINALIST
 from engine.measure.worker import Bench, describe_unusable
 from engine.runtime import evaluate
 from engine.vocabulary import BuildReport, FailureKind, Regime, Target
@@ -67,7 +68,9 @@ def rig(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[Bench, Recorde
     return Bench(recorder, tmp_path, torch.device("cpu"), CONTEXT, Target()), recorder, bodies  # type: ignore[arg-type]
 
 
-def measure(rig: tuple[Bench, Recorder, dict[str, Body]], text: str, regime: Regime = Regime.RANKING) -> dict[str, Any]:
+def measure(
+    rig: tuple[Bench, Recorder, dict[str, Body]], text: str, settings: RegimeSettings = REGIMES[Regime.RANKING]
+) -> dict[str, Any]:
     bench, recorder, _ = rig
     source = KernelSource(text, "entry", (), (1, 1, 1), 4, 1)
     bench.serve(
@@ -76,7 +79,7 @@ def measure(rig: tuple[Bench, Recorder, dict[str, Body]], text: str, regime: Reg
             "id": 7,
             "kernel": kernel_to_json(KERNEL),
             "source": source.to_json(),
-            "regime": asdict(REGIMES[regime]),
+            "regime": asdict(settings),
         }
     )
     return recorder.answers[-1]
@@ -132,7 +135,7 @@ def test_a_stale_output_of_the_candidate_before_does_not_help(rig: Any) -> None:
     assert kind_of(measure(rig, "wrong")) is FailureKind.WRONG_RESULT
 
 
-def test_deploy_checks_ten_times_on_fresh_inputs(rig: Any) -> None:
+def test_a_finalist_is_checked_ten_times_on_fresh_inputs(rig: Any) -> None:
     seen: list[float] = []
 
     def watched(inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> None:
@@ -140,14 +143,14 @@ def test_deploy_checks_ten_times_on_fresh_inputs(rig: Any) -> None:
         right(inputs, outputs)
 
     rig[2]["watched"] = watched
-    assert "timing" in measure(rig, "watched", Regime.DEPLOY)
+    assert "timing" in measure(rig, "watched", FINALIST)
     assert len(set(seen)) == 10
     seen.clear()
     measure(rig, "watched")
     assert len(set(seen)) == 1
 
 
-def test_a_race_that_one_check_misses_is_found_in_deploy(rig: Any) -> None:
+def test_a_race_that_one_check_misses_is_found_in_a_finalist(rig: Any) -> None:
     runs = iter(range(1000))
 
     def flaky(inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> None:
@@ -156,7 +159,7 @@ def test_a_race_that_one_check_misses_is_found_in_deploy(rig: Any) -> None:
             outputs[0][3, 3] += 1.0
 
     rig[2]["flaky"] = flaky
-    assert kind_of(measure(rig, "flaky", Regime.DEPLOY)) is FailureKind.WRONG_RESULT
+    assert kind_of(measure(rig, "flaky", FINALIST)) is FailureKind.WRONG_RESULT
     assert "timing" in measure(rig, "right"), "the inputs are those of the first check again"
 
 
@@ -169,8 +172,8 @@ def test_who_writes_into_the_inputs_costs_only_itself(rig: Any) -> None:
     measure(rig, "hostile")
     answer = measure(rig, "right")
     assert "timing" in answer, answer
-    assert kind_of(measure(rig, "hostile", Regime.DEPLOY)) is FailureKind.WRONG_RESULT
-    assert "timing" in measure(rig, "right", Regime.DEPLOY)
+    assert kind_of(measure(rig, "hostile", REGIMES[Regime.DEPLOY])) is FailureKind.WRONG_RESULT
+    assert "timing" in measure(rig, "right", REGIMES[Regime.DEPLOY])
 
 
 def test_exceptions_are_typed_by_where_and_what(rig: Any) -> None:

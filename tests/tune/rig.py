@@ -57,6 +57,7 @@ def tune_with(
         )
         bench = Workbench(
             run=store.start_run(info),
+            database=str(database),
             device=device,
             recorder=StoreRecorder(store, device.context.key),
             prior=ColdModel(),

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from engine.events import Assembled, Event, GroupingScored, KernelFinished, Measured, NodeOpened
+from engine.ir import GraphBuilder, TensorSpec
 from engine.ir.kernel import Kernel
+from engine.ir.plan import Program
 from engine.snapshot import Snapshot, apply
 from engine.store import Store
 from engine.tune.control import Control
@@ -168,3 +170,15 @@ def test_any_window_finds_and_records_the_best_of_what_it_tried(tmp_path: Path, 
         best = store.best(kernel.key, CONTEXT.key, Regime.RANKING)
         assert best is not None
         assert best.us == pytest.approx(finished.best_us)
+
+
+def test_a_kernel_that_no_family_can_generate_fails_with_the_familys_reason(tmp_path: Path) -> None:
+    builder = GraphBuilder()
+    left, right = (builder.input(TensorSpec.contiguous((64, 64), "float64")) for _ in range(2))
+    program = Program(builder.build(builder.add("matmul", left, right)), "double")
+    events: list[Event] = []
+    device = FakeDevice()
+    finished = tune_with(tmp_path / "t.db", device, program, events=events)
+    assert device.launches == []
+    assert finished.sum_us is None
+    assert any(isinstance(e, GroupingScored) and "float64" in e.reason for e in events)
