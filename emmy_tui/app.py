@@ -24,13 +24,14 @@ from emmy_tui.actions import ACTIONS, BY_NAME, Action, Now, spoken
 from emmy_tui.dialogs import Help, Leave
 from emmy_tui.feed import BITE_S, Feed
 from emmy_tui.notice import Notice
-from emmy_tui.source import Source
+from emmy_tui.source import Mode, Source
 from emmy_tui.tabs.live import PANELS, LiveTab
 from emmy_tui.terminal import handle_signals
 from emmy_tui.text import ASCII, UNICODE
 from emmy_tui.view import View
 from emmy_tui.widgets.footer import Footer
 from emmy_tui.widgets.status import StatusLine, TabBar
+from engine.events import RunState
 from engine.snapshot import Snapshot
 
 LOG = logging.getLogger("emmy_tui")
@@ -113,9 +114,14 @@ class EmmyApp(App[None]):
     def on_mount(self) -> None:
         if not self.is_headless:
             handle_signals(self.leave_now, self.action_interrupt)
+        self.app_resume_signal.subscribe(self, self._resumed)
         self.set_interval(1 / self.look.fps, self.tick)
         self._fit()
         self.tick()
+
+    def _resumed(self, app: object) -> None:
+        """Back from ctrl+z: Textual takes the screen again, and leaves it empty."""
+        self.screen.refresh(layout=True)
 
     def on_resize(self, event: Resize) -> None:
         self._fit(event.size)
@@ -246,7 +252,8 @@ class EmmyApp(App[None]):
 
     def action_leave(self) -> None:
         if self.source is None or not self.source.capabilities & {"stop"}:
-            self.exit(return_code=EXIT_OK if not self._leaving else EXIT_INTERRUPTED)
+            own = self.view.mode in (Mode.LIVE, Mode.REPLAY)
+            self.exit(return_code=EXIT_FAILED if own and self.view.state == RunState.FAILED else EXIT_OK)
             return
         self.push_screen(Leave(self.view), self._answered)
 

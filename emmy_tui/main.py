@@ -16,7 +16,7 @@ from engine import __version__
 if TYPE_CHECKING:
     from emmy_tui.source import Source
 
-EXIT_FAILED, BAD_INPUT = 1, 2
+BAD_INPUT = 2
 CLOSE_S = 3.0
 FPS, FPS_OVER_SSH = 4.0, 2.0
 DEMO_PACE_S = 0.12

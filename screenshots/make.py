@@ -19,6 +19,7 @@ from pathlib import Path
 from emmy_tui.app import DARK, LIGHT, EmmyApp, Look
 from emmy_tui.source import DatabaseSource, Mode, SessionSource, Source
 from engine.data import DemoMissing, demo_database
+from engine.events import RunState
 from engine.session import TuningSession
 from engine.store import Store, StoreError
 from engine.tune import Settings
@@ -26,7 +27,8 @@ from engine.tune import Settings
 SIZES = {"wide": (160, 45), "narrow": (80, 24)}
 THEMES = {"dark": DARK, "light": LIGHT}
 WARM_UP_S = 60.0
-SHOWN_CANDIDATES = 40
+SHOWN_CANDIDATES = 400
+SETTLED_S = 1.0
 
 
 def replaying(database: Path) -> SessionSource:
@@ -42,11 +44,15 @@ async def picture(source: Source, look: Look, size: tuple[int, int], path: Path,
     app = EmmyApp(source, look)
     async with app.run_test(size=size) as pilot:
         ends = time.monotonic() + WARM_UP_S
+        quiet_since, seen = time.monotonic(), -1.0
         while time.monotonic() < ends:
             app.tick()
             await asyncio.sleep(0.1)
-            snapshot = app.view.snapshot
-            if snapshot.finished or (live and len(snapshot.log) >= SHOWN_CANDIDATES):
+            if app.view.snapshot.last_at != seen:
+                quiet_since, seen = time.monotonic(), app.view.snapshot.last_at
+            ended = app.view.state in (RunState.FINISHED, RunState.STOPPED, RunState.FAILED)
+            settled = ended and time.monotonic() - quiet_since > SETTLED_S
+            if settled or (live and len(app.view.snapshot.log) >= SHOWN_CANDIDATES):
                 break
         if live and "pause" in source.capabilities:
             source.pause()

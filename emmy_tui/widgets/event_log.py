@@ -11,7 +11,7 @@ from emmy_tui.text import Glyphs, Line, Tone, clean, left
 from emmy_tui.view import View
 from emmy_tui.widgets.panel import ListPanel, titled
 from engine.events import Assembled, Event, GroupingScored, KernelFinished, Logged, Measured, RunFinished, StateChanged
-from engine.knobs import canonical_position
+from engine.knobs import KNOB_ORDER
 from engine.snapshot import Snapshot
 from engine.vocabulary import Schedule
 
@@ -56,12 +56,17 @@ def _kernel(event: Event) -> str:
 
 
 def schedule_words(schedule: str) -> str:
-    """A schedule's canonical text as knob=value words in the order of the forks; other text as it is."""
+    """A schedule, as words or as its canonical JSON, as knob=value words in the order of the forks.
+
+    Other text is returned as it is.
+    """
     try:
-        knobs = Schedule.from_key(schedule).knobs
+        words = [f"{name}={value}" for name, value in Schedule.from_key(schedule).knobs]
     except ValueError:
-        return schedule
-    return " ".join(f"{name}={value}" for name, value in sorted(knobs, key=lambda knob: canonical_position(*knob)))
+        words = schedule.split(" ")
+        if not all("=" in word for word in words):
+            return schedule
+    return " ".join(sorted(words, key=lambda word: KNOB_ORDER.get(word.partition("=")[0], len(KNOB_ORDER))))
 
 
 def _label(snapshot: Snapshot, kernel: str, glyphs: Glyphs) -> str:

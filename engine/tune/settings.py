@@ -18,7 +18,7 @@ class Settings:
     patience: int = 50
     outer_patience: int = 4
     seed: int = 0
-    window: int = 16
+    window: int = 32
     limit: int | None = None
     deploy_band: float = 0.15
     exploration: float = math.sqrt(2)

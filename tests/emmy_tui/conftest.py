@@ -1,4 +1,4 @@
-"""Clock times on the screen are local ones: the tests live in UTC, and without colour settings of their own."""
+"""The tests live in UTC, without colour settings of their own, and under one version: the pictures show all three."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ def fixed_surroundings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("TZ", "UTC")
     for name in ("NO_COLOR", "SSH_CONNECTION", "COLORTERM", "TEXTUAL_THEME"):
         monkeypatch.delenv(name, raising=False)
+    for module in ("emmy_tui.widgets.status", "emmy_tui.dialogs"):
+        monkeypatch.setattr(f"{module}.__version__", "0.1.0")
     time.tzset()
     yield
     monkeypatch.undo()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from textual.command import CommandPalette
 
-from emmy_tui.app import EXIT_INTERRUPTED, EXIT_OK, Look
+from emmy_tui.app import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, Look
 from emmy_tui.dialogs import Help, Leave
 from emmy_tui.source import Anew, Mode
 from emmy_tui.tree_index import Key
@@ -400,6 +400,8 @@ async def test_a_failed_run_says_its_sentence() -> None:
         await pilot.pause()
         assert "FAILED" in rows(app)[0]
         assert reason in screen_text(app)
+        await pilot.press("q")
+    assert app.return_code == EXIT_FAILED
 
 
 async def test_an_exception_in_the_screen_ends_it_with_a_sentence() -> None:

@@ -81,6 +81,7 @@ def test_every_kind_of_line_occurs(word: str) -> None:
 def test_schedules_are_written_in_the_order_of_the_forks() -> None:
     key = Schedule.of({"NUM_WARPS": 4, "BLOCK_N": 64, "BLOCK_M": 128}).key
     assert schedule_words(key) == "BLOCK_M=128 BLOCK_N=64 NUM_WARPS=4"
+    assert schedule_words("NUM_WARPS=4 OTHER=1 BLOCK_M=128") == "BLOCK_M=128 NUM_WARPS=4 OTHER=1"
     assert schedule_words("{not json") == "{not json"
 
 

@@ -148,7 +148,7 @@ NAMES = st.one_of(
 )
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(NAMES, NAMES, NAMES)
 async def test_names_are_shown_byte_for_byte(label: str, knob: str, cause: str) -> None:
     """Names with brackets, escapes and wide characters: visible characters appear, control ones don't."""

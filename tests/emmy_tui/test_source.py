@@ -73,6 +73,18 @@ def collected(source: SessionSource | DatabaseSource, count: int) -> list[Event]
     return events
 
 
+def read_to(source: DatabaseSource, kind: type[Event]) -> list[Event]:
+    """Everything up to the first event of a kind."""
+    events: list[Event] = []
+
+    def found() -> bool:
+        events.extend(source.drain(500))
+        return any(isinstance(event, kind) for event in events)
+
+    until(found)
+    return events
+
+
 def session_source(factory: Callable[[], Session]) -> SessionSource:
     return SessionSource(factory, Mode.LIVE, "title", "db")
 
@@ -164,8 +176,7 @@ def test_a_database_yields_its_run(tmp_path: Path) -> None:
     path = tmp_path / "run.db"
     record(path, EVENTS)
     source = DatabaseSource(path)
-    events = collected(source, sum(isinstance(event, Measured) for event in EVENTS))
-    until(lambda: bool(events.extend(source.drain(500))) or any(isinstance(e, RunFinished) for e in events))
+    events = read_to(source, RunFinished)
     snapshot, expected = Snapshot(), Snapshot()
     for event in events:
         apply(snapshot, event)
@@ -186,11 +197,9 @@ def test_a_newer_run_starts_anew(tmp_path: Path) -> None:
     path = tmp_path / "run.db"
     record(path, failed_events())
     source = DatabaseSource(path)
-    first: list[Event] = []
-    until(lambda: bool(first.extend(source.drain(500))) or any(isinstance(e, RunFinished) for e in first))
+    read_to(source, RunFinished)
     record(path, failed_events(), ended=False)
-    later: list[Event] = []
-    until(lambda: bool(later.extend(source.drain(500))) or any(isinstance(e, Measured) for e in later))
+    later = read_to(source, Measured)
     assert isinstance(later[0], Anew)
     source.close()
 

@@ -182,3 +182,17 @@ def test_a_log_file_that_can_not_be_written_is_refused(tmp_path: Path) -> None:
     with on_terminal(tmp_path) as terminal:
         assert terminal.ended(20) == 2
         assert b"can't be written" in terminal.output
+
+
+def test_suspending_gives_the_screen_back_and_resuming_paints_it_again(tmp_path: Path) -> None:
+    with on_terminal(tmp_path, "idle") as terminal:
+        terminal.read_until(b"Search tree")
+        os.write(terminal.master, b"\x1a")
+        terminal.read_until(ALTERNATE_OFF)
+        assert os.WIFSTOPPED(os.waitpid(terminal.pid, os.WUNTRACED)[1])
+        terminal.output = b""
+        os.kill(terminal.pid, signal.SIGCONT)
+        terminal.read_until(b"Search tree")
+        os.write(terminal.master, b"q")
+        assert terminal.ended() == 0
+        assert terminal.restored()
