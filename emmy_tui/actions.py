@@ -6,49 +6,13 @@ another doesn't. `when` decides from a `Now`; where it says no, `why_not` is the
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Callable, Mapping
 
+from textual.binding import Binding, BindingType
+
+from emmy_tui.action import FAILURES, LIVE, PINS, VARIANTS, Action, Group, Now, because, on_tabs
+from emmy_tui.row_actions import ROW_ACTIONS
 from emmy_tui.source import Mode
-
-
-class Group(StrEnum):
-    """The headings of the help."""
-
-    RUN = "Run"
-    VIEW = "View"
-    MOVE = "Move"
-    CURVE = "Curve"
-    PROGRAM = "Program"
-
-
-@dataclass(frozen=True, slots=True)
-class Now:
-    """What decides whether an action works: the source's abilities, and what is on the screen."""
-
-    mode: Mode | None = None
-    capabilities: frozenset[str] = frozenset()
-    frozen: bool = False
-    focus: str = ""
-    kernels: int = 0
-    nodes: int = 0
-    roomy: bool = True
-    shared_slot: bool = False
-    can_demo: bool = False
-    can_suspend: bool = True
-
-
-def _always(now: Now) -> bool:
-    return True
-
-
-def _no_reason(now: Now) -> str:
-    return ""
-
-
-def _because(reason: str) -> Callable[[Now], str]:
-    return lambda now: reason
 
 
 def _why_not_now(now: Now) -> str:
@@ -57,8 +21,10 @@ def _why_not_now(now: Now) -> str:
         return "There is no run yet"
     if now.mode is Mode.BROWSE:
         return "This database is only looked at; a run is steered where it was started"
-    if "start" in now.capabilities:
+    if "start" in now.capabilities and now.tab == LIVE:
         return "No run is on; s starts one"
+    if now.tab != LIVE and now.capabilities & {"start", "stop"}:
+        return "Runs are started and stopped on the Live tab: press 1 first"
     return "The run is in another state" if now.capabilities else "The run is starting or stopping"
 
 
@@ -66,27 +32,26 @@ def _can(verb: str) -> Callable[[Now], bool]:
     return lambda now: verb in now.capabilities
 
 
+def _on_live(verb: str) -> Callable[[Now], bool]:
+    return lambda now: now.tab == LIVE and verb in now.capabilities
+
+
 def _on(*panels: str) -> Callable[[Now], bool]:
     return lambda now: now.roomy and now.focus in panels
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
-    """`name` is the method (`action_` + name); `footer` its place there, 0 for none; lower places come first."""
-
-    name: str
-    keys: tuple[str, ...]
-    label: str
-    meaning: str
-    group: Group
-    when: Callable[[Now], bool] = _always
-    why_not: Callable[[Now], str] = _no_reason
-    footer: int = 0
-    palette: bool = True
-    in_list: bool = False
+def _seen(now: Now) -> bool:
+    return now.roomy and now.mode is not None
 
 
-_FOCUS_FIRST = _because("Focus a list first: tab")
+_FOCUS_FIRST = because("Focus a list first: tab")
+_NOTHING = because("There is nothing to look at yet")
+_TABS = {
+    LIVE: "The search as it goes",
+    VARIANTS: "Every measurement of a kernel",
+    FAILURES: "What failed, by cause",
+    PINS: "What a person chose",
+}
 
 ACTIONS: tuple[Action, ...] = (
     Action("leave", ("q",), "Quit", "Quit; while a run is on, asks whether to stop it first", Group.PROGRAM, footer=1),
@@ -102,9 +67,15 @@ ACTIONS: tuple[Action, ...] = (
         "Back to the shell; fg returns",
         Group.PROGRAM,
         lambda now: now.can_suspend,
-        _because("This terminal can't suspend a program"),
+        because("This terminal can't suspend a program"),
     ),
-    Action("toggle_theme", ("T",), "Theme", "Dark or light", Group.PROGRAM),
+    Action("toggle_theme", ("T",), "Theme", "Dark, light, or the terminal's own colours", Group.PROGRAM),
+    Action("picture", ("ctrl+s",), "Picture", "Write this screen to a file, as SVG and as text", Group.PROGRAM),
+    Action("jump", ("ctrl+o",), "Jump", "Focus a panel by the letter that it shows", Group.VIEW, _seen, _NOTHING),
+    *(
+        Action(f"tab_{tab}", (str(number),), tab.capitalize(), meaning, Group.VIEW, _seen, _NOTHING)
+        for number, (tab, meaning) in enumerate(_TABS.items(), 1)
+    ),
     Action(
         "demo",
         ("d",),
@@ -112,7 +83,7 @@ ACTIONS: tuple[Action, ...] = (
         "Replay the recorded demo search",
         Group.RUN,
         lambda now: now.can_demo,
-        _because("Only the start screen offers it; elsewhere: emmy-tui --demo"),
+        because("Only the start screen offers it; elsewhere: emmy-tui --demo"),
         footer=4,
     ),
     Action(
@@ -121,7 +92,7 @@ ACTIONS: tuple[Action, ...] = (
         "Start",
         "Start the run, or start it again after it ended",
         Group.RUN,
-        _can("start"),
+        _on_live("start"),
         _why_not_now,
         footer=4,
     ),
@@ -137,7 +108,7 @@ ACTIONS: tuple[Action, ...] = (
     ),
     Action("resume", ("P",), "Resume", "Let the engine go on", Group.RUN, _can("resume"), _why_not_now, footer=5),
     Action(
-        "stop", ("S",), "Stop", "Stop the run after this candidate", Group.RUN, _can("stop"), _why_not_now, footer=6
+        "stop", ("S",), "Stop", "Stop the run after this candidate", Group.RUN, _on_live("stop"), _why_not_now, footer=6
     ),
     Action(
         "freeze",
@@ -146,7 +117,7 @@ ACTIONS: tuple[Action, ...] = (
         "Freeze the view; the run goes on",
         Group.VIEW,
         lambda now: now.mode is not None and not now.frozen,
-        _because("There is nothing to freeze"),
+        because("There is nothing to freeze"),
         footer=7,
     ),
     Action(
@@ -156,7 +127,7 @@ ACTIONS: tuple[Action, ...] = (
         "Show what happened meanwhile, and go on",
         Group.VIEW,
         lambda now: now.frozen,
-        _because("The view isn't frozen"),
+        because("The view isn't frozen"),
         footer=7,
     ),
     Action(
@@ -169,24 +140,26 @@ ACTIONS: tuple[Action, ...] = (
         _FOCUS_FIRST,
         footer=9,
     ),
-    Action(
+    on_tabs(
+        (LIVE,),
         "follow",
         ("f",),
         "Follow",
         "Follow the run's path in the tree, or the newest line of the log",
         Group.VIEW,
-        lambda now: now.roomy and now.mode is not None,
-        _because("There is no run to follow"),
+        lambda now: now.mode is not None,
+        because("There is no run to follow"),
         footer=8,
     ),
-    Action(
+    on_tabs(
+        (LIVE,),
         "flip",
         ("v",),
         "Flip",
         "Kernels or curve, where they share one place",
         Group.VIEW,
-        lambda now: now.roomy and now.shared_slot,
-        _because("Kernels and curve both fit"),
+        lambda now: now.shared_slot,
+        because("Kernels and curve both fit"),
         footer=10,
     ),
     Action("focus_next_panel", ("tab",), "Next panel", "Focus the next panel", Group.VIEW, lambda now: now.roomy),
@@ -205,7 +178,7 @@ ACTIONS: tuple[Action, ...] = (
         "Curve and tree of the next kernel",
         Group.VIEW,
         lambda now: now.kernels > 1,
-        _because("There is no other kernel"),
+        because("There is no other kernel"),
         footer=12,
     ),
     Action(
@@ -215,37 +188,51 @@ ACTIONS: tuple[Action, ...] = (
         "Curve and tree of the kernel before",
         Group.VIEW,
         lambda now: now.kernels > 1,
-        _because("There is no other kernel"),
+        because("There is no other kernel"),
     ),
-    Action(
+    on_tabs(
+        (LIVE,),
         "log_scale",
         ("L",),
         "Log",
         "Logarithmic or linear time axis",
         Group.CURVE,
         lambda now: now.kernels > 0,
-        _because("There is no curve yet"),
+        because("There is no curve yet"),
         footer=11,
     ),
-    Action(
+    on_tabs(
+        (LIVE,),
         "time_axis",
         ("t",),
         "Axis",
         "Trials or time along the curve",
         Group.CURVE,
         lambda now: now.kernels > 0,
-        _because("There is no curve yet"),
+        because("There is no curve yet"),
         footer=13,
+    ),
+    on_tabs(
+        (LIVE,),
+        "why",
+        ("i",),
+        "Why",
+        "Why the search took or passed over this node: Q, U, prior, rank, evidence",
+        Group.VIEW,
+        lambda now: now.nodes > 0,
+        because("There is no search tree yet"),
+        footer=10,
     ),
     Action(
         "select",
         ("enter",),
-        "Select",
-        "Show this kernel in curve and tree; open or close this node",
+        "Open",
+        "Show this kernel; open or close this node; open this row in full",
         Group.MOVE,
-        _on("kernels", "tree"),
+        _on("kernels", "tree", "variants", "clusters", "cluster", "pins"),
         _FOCUS_FIRST,
         in_list=True,
+        footer=5,
         palette=False,
     ),
     Action("unfold", ("right", "l"), "Open", "Open this node", Group.MOVE, _on("tree"), palette=False, in_list=True),
@@ -265,6 +252,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("page_up", ("pageup",), "Page up", "One page up", Group.MOVE, palette=False, in_list=True),
     Action("first", ("g", "home"), "First", "First line", Group.MOVE, palette=False, in_list=True),
     Action("last", ("G", "end"), "Last", "Last line", Group.MOVE, palette=False, in_list=True),
+    *ROW_ACTIONS,
 )
 
 BY_NAME: dict[str, Action] = {action.name: action for action in ACTIONS}
@@ -276,6 +264,10 @@ _SPOKEN = {
     "ctrl+p": "^p",
     "ctrl+c": "^c",
     "ctrl+z": "^z",
+    "ctrl+o": "^o",
+    "ctrl+s": "^s",
+    "slash": "/",
+    "escape": "esc",
     "pagedown": "pgdn",
     "pageup": "pgup",
     "f1": "F1",
@@ -285,6 +277,35 @@ _SPOKEN = {
 def spoken(key: str) -> str:
     """A key as the footer and the help write it."""
     return _SPOKEN.get(key, key)
+
+
+Keys = Mapping[str, tuple[str, ...]]
+"""Keys of the actions that a person has given others than the table's, by name."""
+
+
+def keys_of(action: Action, keys: Keys | None) -> tuple[str, ...]:
+    return (keys or {}).get(action.name, action.keys)
+
+
+def first_key(action: Action, keys: Keys | None) -> str:
+    """The key that the footer writes; "" for an action that was left without one."""
+    return next((spoken(key) for key in keys_of(action, keys)), "")
+
+
+def bindings(belongs: Callable[[Action], bool]) -> list[BindingType]:
+    """The bindings of some actions of the table. Their ids are the names, by which the config file finds them."""
+    return [
+        Binding(
+            ",".join(action.keys),
+            action.name,
+            action.label,
+            show=False,
+            priority=action.name == "interrupt",
+            id=action.name,
+        )
+        for action in ACTIONS
+        if belongs(action)
+    ]
 
 
 def footer_actions(now: Now) -> list[Action]:

@@ -1,59 +1,56 @@
 """The application: it ticks, folds what its source sends, and lets panels repaint what moved.
 
-Nothing touches a widget but this thread, and nothing on it waits: sources drain without blocking, and a bite of events
-is bounded, so that a key press is answered between two bites whatever the engine does.
+Nothing touches a widget but this thread, and nothing on it waits: sources drain without blocking, questions to the
+database go to a desk, and a bite of events is bounded, so that a key press is answered between two bites whatever the
+engine does.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sys
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import ClassVar
 
-from textual.app import App, ComposeResult, SystemCommand
-from textual.binding import Binding, BindingType
-from textual.command import CommandPalette
+from rich.console import RenderableType
+from textual._compositor import ChopsUpdate
+from textual.app import ComposeResult, SystemCommand
+from textual.binding import BindingType
 from textual.events import Resize
 from textual.geometry import Size
 from textual.screen import Screen
 
-from emmy_tui.actions import ACTIONS, BY_NAME, Action, Now, spoken
-from emmy_tui.dialogs import Help, Leave
+from emmy_tui._textual_compat import CroppedUpdate
+from emmy_tui.action import LIVE, TABS, Action, Now
+from emmy_tui.actions import ACTIONS, BY_NAME, Keys, bindings, first_key
+from emmy_tui.desk import Desk
 from emmy_tui.feed import BITE_S, Feed
+from emmy_tui.look import TERMINAL, Look
 from emmy_tui.notice import Notice
-from emmy_tui.source import Mode, Source
-from emmy_tui.tabs.live import PANELS, LiveTab
+from emmy_tui.outlet import SHOWN_S, Outlet
+from emmy_tui.pinning import Pinning
+from emmy_tui.source import Source
+from emmy_tui.tabs.failures import FailuresTab
+from emmy_tui.tabs.live import LiveTab
+from emmy_tui.tabs.pins import PinsTab
+from emmy_tui.tabs.variants import VariantsTab
 from emmy_tui.terminal import handle_signals
-from emmy_tui.text import ASCII, UNICODE
+from emmy_tui.text import ASCII, UNICODE, clean
+from emmy_tui.verbs import EXIT_OK, Verbs
 from emmy_tui.view import View
 from emmy_tui.widgets.footer import Footer
 from emmy_tui.widgets.status import StatusLine, TabBar
-from engine.events import RunState
 from engine.snapshot import Snapshot
 
 LOG = logging.getLogger("emmy_tui")
 
 MIN_WIDTH, MIN_HEIGHT = 60, 15
 CATCH_UP_S = 0.02
-EXIT_OK, EXIT_FAILED, EXIT_INTERRUPTED = 0, 1, 130
-DARK, LIGHT = "textual-dark", "textual-light"
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
-    """How the screen looks and how often it is drawn."""
-
-    fps: float = 4.0
-    ascii: bool = False
-    theme: str = DARK
-    read_only: bool = False
-    no_color: bool = False
-
-
-class EmmyApp(App[None]):
+class EmmyApp(Verbs):
     """`source` is None on the start screen, from which `demo` opens a replay; `bite_s` bounds one bite of events."""
 
     CSS_PATH = "emmy.tcss"
@@ -61,11 +58,7 @@ class EmmyApp(App[None]):
     AUTO_FOCUS = "#tree"
     ENABLE_COMMAND_PALETTE = True
     COMMAND_PALETTE_BINDING = "ctrl+p"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(",".join(action.keys), action.name, action.label, show=False, priority=action.name == "interrupt")
-        for action in ACTIONS
-        if not action.in_list
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings(lambda action: not action.in_list and not action.tabs)
 
     def __init__(
         self,
@@ -78,24 +71,62 @@ class EmmyApp(App[None]):
     ) -> None:
         self.look = look or Look()
         super().__init__(ansi_color=True if self.look.no_color else None)
-        self.theme = "ansi-dark" if self.look.no_color else self.look.theme
+        self.theme = TERMINAL if self.look.no_color else self.look.theme
         self.animation_level = "none"
+        self.set_keymap({name: ",".join(keys) for name, keys in self.look.keys.items()})
         self.view = View(glyphs=ASCII if self.look.ascii else UNICODE, read_only=self.look.read_only)
+        self.view.keys = self.look.keys
         self._clock = clock
         self._bite_s = bite_s
         self._demo = demo
         self._shown: Snapshot | None = None
         self.crash: str | None = None
-        self._feed: Feed | None = None
+        self._feed = None
         self._leaving = False
         self._catching_up = False
+        self.desk = Desk(self._on_this_thread)
+        self.outlet = Outlet(
+            self._say, self._send, folder=self.look.export_folder, copy_file=self.look.copy_file, clock=clock
+        )
+        self.pinning = Pinning(self.desk, self.outlet, self._pins_changed)
         self.live = LiveTab(self.view)
+        self.variants = VariantsTab(self.view, self.desk, self.outlet, self.pinning)
+        self.failures = FailuresTab(self.view, self.desk, self.outlet)
+        self.pins = PinsTab(self.view, self.desk, self.outlet, self.pinning)
+        self.tabs = dict(zip(TABS, (self.live, self.variants, self.failures, self.pins), strict=True))
         self.status_line = StatusLine(self.view, id="status")
         self.tab_bar = TabBar(self.view, id="tabs")
         self.footer = Footer(self.view)
         self.notice = Notice(self.view)
         if source is not None:
             self.attach(source)
+
+    def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
+        """Send what changed, and no cell beside it."""
+        super()._display(screen, CroppedUpdate.of(renderable) if isinstance(renderable, ChopsUpdate) else renderable)
+
+    def _on_this_thread(self, call: Callable[[], None]) -> None:
+        """Called by the desk's thread. What comes after the screen is gone is let go."""
+
+        def while_there_is_a_screen() -> None:
+            if self.live.is_attached and not self._exit:
+                call()
+
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            self.call_later(while_there_is_a_screen)
+
+    def _say(self, text: str, severity: str) -> None:
+        serious = "warning" if severity == "warning" else "information"
+        self.notify(clean(text, self.view.glyphs), severity=serious, timeout=SHOWN_S, markup=False)  # type: ignore[arg-type]
+
+    def _send(self, escapes: str) -> None:
+        if self._driver is not None:
+            self._driver.write(escapes)
+
+    def _pins_changed(self) -> None:
+        self.variants.ask()
+        self.pins.ask()
+        self.paint_frame()
 
     def _fatal_error(self) -> None:
         """In place of Textual's, which prints a traceback with local values: log it, keep one sentence, leave."""
@@ -107,7 +138,9 @@ class EmmyApp(App[None]):
     def compose(self) -> ComposeResult:
         yield self.status_line
         yield self.tab_bar
-        yield self.live
+        for tab in self.tabs.values():
+            tab.set_class(tab is not self.tab, "behind")
+            yield tab
         yield self.notice
         yield self.footer
 
@@ -118,6 +151,9 @@ class EmmyApp(App[None]):
         self.set_interval(1 / self.look.fps, self.tick)
         self._fit()
         self.tick()
+
+    def on_unmount(self) -> None:
+        self.desk.close()
 
     def _resumed(self, app: object) -> None:
         """Back from ctrl+z: Textual takes the screen again, and leaves it empty."""
@@ -137,15 +173,12 @@ class EmmyApp(App[None]):
         screen.set_class(self.source is None and not small, "start")
         self.notice.too_small = small
 
-    @property
-    def source(self) -> Source | None:
-        return self._feed.source if self._feed else None
-
     def attach(self, source: Source) -> None:
         """Show what this source sends from now on."""
         self._feed = Feed(source, self._bite_s)
         self.view.mode, self.view.title, self.view.database = source.mode, source.title, source.database
         self.view.snapshot = self._feed.snapshot
+        self.desk.connect(source.locate)
 
     @property
     def now(self) -> Now:
@@ -157,11 +190,17 @@ class EmmyApp(App[None]):
             mode=source.mode,
             capabilities=source.capabilities,
             frozen=bool(self._feed and self._feed.frozen),
-            focus=self.live.focused_panel(),
+            focus=self.tab.focused_panel(),
             kernels=len(self.view.snapshot.kernels),
             nodes=len(self.view.snapshot.nodes),
             roomy=not self.notice.too_small,
             shared_slot=self.live.shares_slot and not self.live.zoomed,
+            tab=self.view.tab,
+            items=self.tab.items,
+            writable=not self.look.read_only and source.locate is not None,
+            undoable=self.pinning.undoable,
+            filtered=self.tab.filtered,
+            contexts=self.tab.contexts,
         )
 
     def tick(self) -> None:
@@ -178,8 +217,9 @@ class EmmyApp(App[None]):
         if len(self.screen_stack) == 1:
             if self.view.snapshot is not self._shown:
                 self._shown = self.view.snapshot
-                self.live.reset()
-            self.live.update(feed.take_touched())
+                for tab in self.tabs.values():
+                    tab.reset()
+            self.tab.update(feed.take_touched() if self.view.tab == LIVE else set())
             self.paint_frame()
         if self._leaving and not self.view.busy:
             self.exit(return_code=EXIT_OK)
@@ -188,6 +228,7 @@ class EmmyApp(App[None]):
         view = self.view
         view.snapshot, view.state = feed.snapshot, feed.state
         view.frozen, view.held, view.dropped = feed.frozen, feed.held, feed.source.dropped
+        view.badges = feed.source.badges
         if not view.busy:
             view.stop_asked_at = None
 
@@ -212,18 +253,12 @@ class EmmyApp(App[None]):
         for panel in (self.status_line, self.tab_bar, self.footer, self.notice):
             panel.repaint()
 
-    def focus_panel(self, name: str) -> None:
-        panel = self.live.panels.get(name)
-        if panel is not None and panel.display:
-            panel.focus()
-        self.paint_frame()
-
     def on_descendant_focus(self) -> None:
         self.paint_frame()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         known = BY_NAME.get(action)
-        return known.when(self.now) if known is not None and not known.in_list else True
+        return known.when(self.now) if known is not None and not known.in_list and not known.tabs else True
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Every action of the table; one that doesn't work now says why."""
@@ -232,54 +267,17 @@ class EmmyApp(App[None]):
             if action.palette:
                 works = action.when(now)
                 meaning = action.meaning if works else f"Not now: {action.why_not(now)}"
-                yield SystemCommand(palette_title(action), meaning, self._palette_call(action.name))
+                yield SystemCommand(palette_title(action, self.view.keys), meaning, self._palette_call(action.name))
 
     def _palette_call(self, name: str) -> Callable[[], None]:
         def call() -> None:
             action = BY_NAME[name]
             if action.when(self.now):
-                self.call_later(self.run_action, f"app.{name}")
+                self.call_later(self.run_action, name, self.tab if action.tabs else self)
             else:
                 self.notify(action.why_not(self.now) or "Not now", severity="warning", markup=False)
 
         return call
-
-    def leave_now(self, status: int) -> None:
-        """Leave without waiting for the run; the caller of `run` closes the source."""
-        if self.source is not None and self.view.busy:
-            self.source.abort()
-        self.exit(return_code=status)
-
-    def action_leave(self) -> None:
-        if self.source is None or not self.source.capabilities & {"stop"}:
-            own = self.view.mode in (Mode.LIVE, Mode.REPLAY)
-            self.exit(return_code=EXIT_FAILED if own and self.view.state == RunState.FAILED else EXIT_OK)
-            return
-        self.push_screen(Leave(self.view), self._answered)
-
-    def _answered(self, answer: str | None) -> None:
-        if answer == "stop":
-            self._leaving = True
-            self.action_stop()
-        self.tick()
-
-    def action_interrupt(self) -> None:
-        """ctrl+c: the first stops the run after this candidate, the next leaves at once."""
-        if self.view.busy and self.view.stop_asked_at is None and self.source is not None:
-            self.action_stop()
-            self.tick()
-        else:
-            self.leave_now(EXIT_INTERRUPTED if self.view.busy else EXIT_OK)
-
-    def action_command_palette(self) -> None:
-        if not isinstance(self.screen, CommandPalette):
-            self.push_screen(CommandPalette(placeholder="Search for an action", id="--command-palette"))
-
-    def action_help(self) -> None:
-        self.push_screen(Help(self.view, self.now))
-
-    def action_toggle_theme(self) -> None:
-        self.theme = LIGHT if self.current_theme.dark else DARK
 
     def action_demo(self) -> None:
         if self._demo is not None and self.source is None:
@@ -288,86 +286,7 @@ class EmmyApp(App[None]):
             self.tick()
             self.call_after_refresh(self.focus_panel, "tree")
 
-    def action_start(self) -> None:
-        if self.source is not None:
-            self.source.start()
-            self.tick()
 
-    def action_stop(self) -> None:
-        if self.source is not None:
-            self.view.stop_asked_at = self._clock()
-            self.source.stop()
-
-    def action_pause(self) -> None:
-        if self.source is not None:
-            self.source.pause()
-
-    def action_resume(self) -> None:
-        if self.source is not None:
-            self.source.resume()
-
-    def action_freeze(self) -> None:
-        if self._feed is not None:
-            self._feed.frozen = True
-            self.tick()
-
-    def action_unfreeze(self) -> None:
-        if self._feed is not None:
-            self._feed.frozen = False
-            self.tick()
-
-    def action_zoom(self) -> None:
-        self.live.zoomed = "" if self.live.zoomed else self.live.focused_panel()
-        self.live.place_panels()
-
-    def action_follow(self) -> None:
-        self.live.follow()
-
-    def action_flip(self) -> None:
-        self.live.flipped = not self.live.flipped
-        self.live.place_panels()
-        self.call_after_refresh(self.focus_panel, "curve" if self.live.flipped else "kernels")
-
-    def action_focus_next_panel(self) -> None:
-        self._focus_by(1)
-
-    def action_focus_previous_panel(self) -> None:
-        self._focus_by(-1)
-
-    def _focus_by(self, step: int) -> None:
-        names = [name for name in PANELS if self.live.panels[name].display]
-        focused = self.live.focused_panel()
-        if names:
-            place = names.index(focused) + step if focused in names else 0
-            self.focus_panel(names[place % len(names)])
-
-    def choose_kernel(self, key: str) -> None:
-        """Show this kernel in curve and tree."""
-        self.view.chosen = key
-        self.live.search_tree.show_kernel()
-        self.live.repaint_all()
-
-    def _choose_by(self, step: int) -> None:
-        keys = list(self.view.snapshot.kernels)
-        shown = self.view.kernel
-        if shown is not None:
-            self.choose_kernel(keys[(keys.index(shown.kernel) + step) % len(keys)])
-
-    def action_next_kernel(self) -> None:
-        self._choose_by(1)
-
-    def action_previous_kernel(self) -> None:
-        self._choose_by(-1)
-
-    def action_log_scale(self) -> None:
-        self.view.log_scale = not self.view.log_scale
-        self.live.curve.repaint()
-
-    def action_time_axis(self) -> None:
-        self.view.by_time = not self.view.by_time
-        self.live.curve.repaint()
-
-
-def palette_title(action: Action) -> str:
+def palette_title(action: Action, keys: Keys | None = None) -> str:
     """An action as the palette lists it: its words and its key."""
-    return f"{action.label}  {spoken(action.keys[0])}"
+    return f"{action.label}  {first_key(action, keys)}".rstrip()

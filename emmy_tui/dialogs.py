@@ -9,7 +9,8 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 
-from emmy_tui.actions import ACTIONS, Group, Now, spoken
+from emmy_tui.action import Group, Now
+from emmy_tui.actions import ACTIONS, Keys, keys_of, spoken
 from emmy_tui.text import Line, Tone, left, line_width
 from emmy_tui.view import View
 from emmy_tui.widgets.panel import ListPanel, titled
@@ -70,16 +71,16 @@ class Dialog(ModalScreen[str]):
         self.dismiss(word)
 
 
-def help_lines(now: Now) -> list[Line]:
+def help_lines(now: Now, keys: Keys | None = None) -> list[Line]:
     """Every action under its heading; what doesn't work now is dim and says why."""
     lines: list[Line] = []
     for group in Group:
         lines += [[], [(str(group), Tone.HEAD)]] if lines else [[(str(group), Tone.HEAD)]]
         for action in (action for action in ACTIONS if action.group is group):
-            keys = " ".join(spoken(key) for key in action.keys)
+            written = " ".join(spoken(key) for key in keys_of(action, keys))
             works = action.when(now)
             line: Line = [
-                ("  " + left(keys, 12), Tone.KEY if works else Tone.DIM),
+                ("  " + left(written, 12), Tone.KEY if works else Tone.DIM),
                 (action.meaning, Tone.PLAIN if works else Tone.DIM),
             ]
             reason = "" if works else action.why_not(now)
@@ -95,7 +96,16 @@ class Help(Dialog):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,question_mark,f1,enter", "answer", show=False)]
 
     def __init__(self, view: View, now: Now) -> None:
-        super().__init__(TextPanel(view, help_lines(now), f"Keys of emmy-tui {__version__}", "esc closes"))
+        super().__init__(TextPanel(view, help_lines(now, view.keys), f"Keys of emmy-tui {__version__}", "esc closes"))
+
+
+class Reading(Dialog):
+    """Lines to read."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,enter", "answer", show=False)]
+
+    def __init__(self, view: View, lines: Sequence[Line], title: str) -> None:
+        super().__init__(TextPanel(view, lines, title, "esc closes"))
 
 
 def leave_lines() -> list[Line]:

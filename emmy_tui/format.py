@@ -51,6 +51,19 @@ def count(value: int) -> str:
     return f"{value // 1000}k" if value < 1_000_000 else f"{value / 1e6:.1f}M"
 
 
+def plural(number: int, thing: str) -> str:
+    """1 row, 48211 rows."""
+    return f"{count(number)} {thing}{'' if number == 1 else 's'}"
+
+
+def size(value: int) -> str:
+    """Bytes in at most five characters up to a GiB: 512, 8K, 49.5K, 227K, 64M."""
+    for unit, scale in (("M", 1 << 20), ("K", 1 << 10)):
+        if value >= scale:
+            return f"{value / scale:.0f}{unit}" if value >= 100 * scale else f"{value / scale:.3g}{unit}"
+    return str(value)
+
+
 def duration(seconds: float) -> str:
     """Hours, minutes and seconds: 00:12:41."""
     whole = max(0, int(seconds))
@@ -60,3 +73,11 @@ def duration(seconds: float) -> str:
 def clock(at: float) -> str:
     """Local time of day of a moment in seconds since 1970."""
     return time.strftime("%H:%M:%S", time.localtime(at)) if at else "--:--:--"
+
+
+def moment(at: float) -> str:
+    """Local date and time of a moment in seconds since 1970: 2026-05-28 20:26."""
+    try:
+        return time.strftime("%Y-%m-%d %H:%M", time.localtime(at)) if at else "-"
+    except (OverflowError, ValueError, OSError):
+        return "-"

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 from engine import __version__
 
 if TYPE_CHECKING:
+    from emmy_tui.config import Config
     from emmy_tui.source import Source
 
 BAD_INPUT = 2
 CLOSE_S = 3.0
-FPS, FPS_OVER_SSH = 4.0, 2.0
 DEMO_PACE_S = 0.12
 
 EXAMPLES = """\
@@ -54,9 +54,12 @@ def arguments_parser() -> argparse.ArgumentParser:
     parser.add_argument("--read-only", action="store_true", help="never write to the database")
     parser.add_argument("--fps", type=_frames, metavar="N", help="redraws a second, 1 to 30 (default: 4, over SSH 2)")
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII only")
-    parser.add_argument("--light", action="store_true", help="colors for a light terminal")
+    parser.add_argument("--theme", metavar="NAME", help="dark, light, terminal (its own colours), or a Textual theme")
+    parser.add_argument("--light", action="store_true", help="colors for a light terminal; the same as --theme light")
     parser.add_argument("--once", action="store_true", help="print one plain frame and exit")
     parser.add_argument("--log-file", type=Path, metavar="P", help="where the log and stray output go")
+    parser.add_argument("--config", type=Path, metavar="P", help="config file (default: in the user's config folder)")
+    parser.add_argument("--print-config", action="store_true", help="print the settings as a config file and exit")
     parser.add_argument("--version", action="version", version=f"emmy-tui {__version__}")
     return parser
 
@@ -87,12 +90,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = arguments_parser().parse_args(arguments)
     try:
         check(options)
+        if options.print_config:
+            from emmy_tui.preferences import printed
+
+            sys.stdout.write(printed(_configured(options)))
+            return 0
         return print_once(options) if options.once else run(options)
     except BadInput as refused:
         print(f"emmy-tui: {refused}", file=sys.stderr)
         return BAD_INPUT
     except KeyboardInterrupt:
         return 130
+
+
+def _configured(options: argparse.Namespace) -> Config:
+    from emmy_tui.config import BadConfig
+    from emmy_tui.preferences import configured
+
+    try:
+        return configured(options, os.environ)
+    except BadConfig as error:
+        raise BadInput(str(error)) from None
 
 
 def check(options: argparse.Namespace) -> None:
@@ -102,6 +120,8 @@ def check(options: argparse.Namespace) -> None:
         raise BadInput("DB, --code and --demo exclude each other: give one of them")
     if options.code is not None and not options.code.strip():
         raise BadInput("--code is empty: give an expression such as torch.softmax(torch.randn(64, 64), -1)")
+    if options.theme and options.light:
+        raise BadInput("--theme and --light exclude each other: give one of them")
     if options.read_only and options.code:
         raise BadInput("--code writes what it measures: leave --read-only away, or open a database instead")
     if options.db is not None and not options.code:
@@ -158,7 +178,13 @@ def demo_source(options: argparse.Namespace) -> Source:
         pace = DEMO_PACE_S if options.pace is None else options.pace
         return TuningSession.replay(demo_database(), settings=settings, pace=pace)
 
-    return SessionSource(replay, Mode.REPLAY, "demo", "demo")
+    return SessionSource(replay, Mode.REPLAY, "demo", "demo", locate=_demo_path)
+
+
+def _demo_path() -> Path:
+    from engine.data import demo_database
+
+    return demo_database()
 
 
 def _live_source(options: argparse.Namespace) -> Source:
@@ -177,7 +203,7 @@ def _live_source(options: argparse.Namespace) -> Source:
             options.code, database=path, settings=settings, device=options.device, command=command
         )
 
-    return SessionSource(tune, Mode.LIVE, options.code, str(path))
+    return SessionSource(tune, Mode.LIVE, options.code, str(path), locate=lambda: path)
 
 
 def print_once(options: argparse.Namespace) -> int:
@@ -213,32 +239,30 @@ def run(options: argparse.Namespace) -> int:
     reason = terminal.refuse_because(os.environ)
     if reason is not None:
         raise BadInput(f"{reason}; use {sibling_command(options)} or emmy-tui --once")
-    log_file = options.log_file or terminal.default_log_file()
+    config = _configured(options)
+    if config.read_only and options.code:
+        raise BadInput("--code writes what it measures: take read_only out of the config, or open a database instead")
+    log_file = Path(config.log_file).expanduser() if config.log_file else terminal.default_log_file()
     try:
         log = terminal.open_log(log_file)
     except OSError as error:
-        if options.log_file is not None:
+        if config.log_file:
             raise BadInput(f"the log file {log_file} can't be written: {error.strerror}") from None
         log = os.open(os.devnull, os.O_WRONLY)
     source = open_source(options)
     terminal.log_to(log)
     with terminal.quiet_descriptors(log):
-        status, crash = _draw(source, options)
+        status, crash = _draw(source, options, config)
     if crash is not None:
         print(f"emmy-tui: internal error: {crash}; the details are in {log_file}", file=sys.stderr)
     return status
 
 
-def _draw(source: Source | None, options: argparse.Namespace) -> tuple[int, str | None]:
-    from emmy_tui.app import DARK, LIGHT, EmmyApp, Look
+def _draw(source: Source | None, options: argparse.Namespace, config: Config) -> tuple[int, str | None]:
+    from emmy_tui.app import EmmyApp
+    from emmy_tui.preferences import look_of
 
-    look = Look(
-        fps=options.fps or (FPS_OVER_SSH if "SSH_CONNECTION" in os.environ else FPS),
-        ascii=options.ascii,
-        theme=LIGHT if options.light else DARK,
-        read_only=options.read_only,
-        no_color=bool(os.environ.get("NO_COLOR")),
-    )
+    look = look_of(config, os.environ)
     app = EmmyApp(source, look, demo=lambda: demo_source(options))
     app.run()
     if app.source is not None:

@@ -17,7 +17,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
-from engine.events import Event, Logged, RunState, StateChanged
+from engine.events import Event, Logged, RunStarted, RunState, StateChanged
 from engine.store import Store, StoredRun, StoreError
 
 LOG = logging.getLogger("emmy_tui")
@@ -25,6 +25,7 @@ LOG = logging.getLogger("emmy_tui")
 INBOX_LIMIT = 50_000
 POLL_S = 0.2
 NEW_RUN_S = 1.0
+SILENT_S = 600.0
 
 
 class Mode(StrEnum):
@@ -57,6 +58,14 @@ class Source(Protocol):
     @property
     def capabilities(self) -> frozenset[str]:
         """Which of "start", "pause", "resume" and "stop" do something now."""
+
+    @property
+    def locate(self) -> Callable[[], Path] | None:
+        """Says where the database is, and may take its time; None where there is none to read."""
+
+    @property
+    def badges(self) -> tuple[str, ...]:
+        """What a person should know of the file, in capitals: FROZEN COPY, WRITER SILENT 11m, FILE REPLACED."""
 
     @property
     def dropped(self) -> int:
@@ -118,11 +127,20 @@ class SessionSource:
     """A session of this process, built by `factory` on a thread of its own, and built anew when it is started again."""
 
     def __init__(
-        self, factory: Callable[[], Session], mode: Mode, title: str, database: str, *, autostart: bool = True
+        self,
+        factory: Callable[[], Session],
+        mode: Mode,
+        title: str,
+        database: str,
+        *,
+        autostart: bool = True,
+        locate: Callable[[], Path] | None = None,
     ) -> None:
         self.mode = mode
         self.title = title
         self.database = database
+        self.locate = locate
+        self.badges: tuple[str, ...] = ()
         self._factory = factory
         self._session: Session | None = None
         self._opening = False
@@ -216,41 +234,89 @@ class SessionSource:
 class DatabaseSource:
     """A database that another process may be writing, read on a daemon thread.
 
-    Shows the latest run of every program in it, and follows the last of them; when a newer run begins, starts anew.
-    The inbox is bounded by making the reader wait, not by dropping: what is not read yet is still in the file.
+    Shows the latest run of every program in it, and follows the last of them; when a newer run begins, or another file
+    takes the place of this one, starts anew. The inbox is bounded by making the reader wait, not by dropping: what is
+    not read yet is still in the file.
     """
 
     mode = Mode.BROWSE
     capabilities: frozenset[str] = frozenset()
     dropped = 0
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
         self.title = path.name
         self.database = str(path)
+        self.locate: Callable[[], Path] | None = lambda: path
         self._path = path
+        self._clock = clock
         self._closing = threading.Event()
         self._inbox: deque[Event] = deque()
+        self._frozen = self._replaced = self._gone = False
+        self._last_at: float | None = None
         self._thread = threading.Thread(target=self._read, name="emmy-follow", daemon=True)
         self._thread.start()
 
+    @property
+    def badges(self) -> tuple[str, ...]:
+        """The file's state in words; a run that neither ends nor writes for SILENT_S has presumably crashed."""
+        badges = []
+        if self._frozen:
+            badges.append("FROZEN COPY")
+        if self._gone:
+            badges.append("FILE GONE")
+        elif self._replaced:
+            badges.append("FILE REPLACED")
+        silent = self._clock() - self._last_at if self._last_at is not None else 0.0
+        if silent > SILENT_S and not self._frozen:
+            badges.append(f"WRITER SILENT {silent_words(silent)}")
+        return tuple(badges)
+
     def _read(self) -> None:
         try:
-            with Store.open(self._path, read_only=True) as store:
-                for event in self._events(store):
-                    while len(self._inbox) >= INBOX_LIMIT and not self._closing.wait(POLL_S):
-                        pass
-                    if self._closing.is_set():
-                        return
-                    self._inbox.append(event)
+            while not self._closing.is_set():
+                self._read_file()
+                self._closing.wait(NEW_RUN_S)
         except StoreError as error:
             self._inbox.append(_failed(error))
         except Exception as error:
             LOG.exception("the database can't be followed")
             self._inbox.append(_failed(error))
 
-    def _events(self, store: Store) -> Iterator[Event]:
+    def _read_file(self) -> None:
+        """Read until another file stands under the name; returns at once while there is none."""
+        identity = file_identity(self._path)
+        self._gone = identity is None
+        if self._gone and self._replaced:
+            return
+        with Store.open(self._path, read_only=True) as store:
+            self._frozen = store.frozen
+
+            def over() -> bool:
+                return self._closing.is_set() or file_identity(self._path) != identity
+
+            for event in self._events(store, over):
+                while len(self._inbox) >= INBOX_LIMIT and not self._closing.wait(POLL_S):
+                    pass
+                if self._closing.is_set():
+                    return
+                self._note(event)
+                self._inbox.append(event)
+        if not self._closing.is_set():
+            self._replaced, self._last_at = True, None
+            self._inbox.append(Anew(at=self._clock()))
+
+    def _note(self, event: Event) -> None:
+        """Keep when the followed run said something last; None once it has ended."""
+        if isinstance(event, StateChanged) and event.state in _ENDED:
+            self._last_at = None
+        elif isinstance(event, RunStarted):
+            self._last_at = event.at
+        elif self._last_at is not None:
+            self._last_at = max(self._last_at, event.at)
+
+    def _events(self, store: Store, over: Callable[[], bool]) -> Iterator[Event]:
         shown: str | None = None
-        while not self._closing.is_set():
+        while not over():
             runs = latest_runs(store)
             if runs and runs[-1].id != shown:
                 if shown is not None:
@@ -258,7 +324,7 @@ class DatabaseSource:
                 shown = runs[-1].id
                 for run in runs[:-1]:
                     yield from store.events_of(run.id)
-                yield from store.follow(shown, poll_s=POLL_S, stop=self._closing.is_set)
+                yield from store.follow(shown, poll_s=POLL_S, stop=over)
             self._closing.wait(NEW_RUN_S)
 
     def drain(self, limit: int) -> list[Event]:
@@ -280,6 +346,22 @@ class DatabaseSource:
     def close(self) -> None:
         self._closing.set()
         self._thread.join(timeout=1.0)
+
+
+def file_identity(path: Path) -> tuple[int, int] | None:
+    """What tells a file from another one under the same name; None if there is none."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def silent_words(seconds: float) -> str:
+    """How long nothing was heard: 11m, 3h, 2d."""
+    if seconds < 3600:
+        return f"{seconds / 60:.0f}m"
+    return f"{seconds / 3600:.0f}h" if seconds < 48 * 3600 else f"{seconds / 86400:.0f}d"
 
 
 def latest_runs(store: Store) -> list[StoredRun]:

@@ -60,6 +60,10 @@ class Glyphs:
     at_most: str
     dash: str
     dot: str
+    pinned: str
+    rising: str
+    falling: str
+    differs: str
 
 
 UNICODE = Glyphs(
@@ -87,6 +91,10 @@ UNICODE = Glyphs(
     at_most="≤",
     dash="–",
     dot="·",
+    pinned="⚑",
+    rising="▲",
+    falling="▼",
+    differs="≠",
 )
 ASCII = Glyphs(
     ascii=True,
@@ -113,6 +121,10 @@ ASCII = Glyphs(
     at_most="<=",
     dash="-",
     dot="-",
+    pinned="P",
+    rising="^",
+    falling="v",
+    differs="!",
 )
 
 _SPACES = {"Zl", "Zp"}

@@ -128,13 +128,14 @@ class TreeIndex:
 
     def _sync(self, nodes: Collection[str]) -> None:
         dirty: set[str] = set()
+        opening: set[str] = set()
         for node in nodes:
             wanted = node in self._nodes and (node in self._opened or node in self._followed) and node not in self._shut
             if wanted and node not in self._listings:
-                dirty.add(node)
+                opening.add(node)
             elif not wanted and self._listings.pop(node, None) is not None:
                 dirty.add(self.parent(node))
-        self._rebuild({node for node in dirty if node in self._listings or node in nodes})
+        self._rebuild(opening | (dirty & self._listings.keys()))
 
     def _depth(self, node: str) -> int:
         depth = 0

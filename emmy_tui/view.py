@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from emmy_tui.action import LIVE
+from emmy_tui.actions import Keys
 from emmy_tui.source import Mode
 from emmy_tui.text import UNICODE, Glyphs
 from engine.events import RunState
@@ -17,7 +19,8 @@ class View:
     """`chosen` is the kernel a person picked, "" while the view goes along with the engine.
 
     `state` is the run's newest state, also while the view is frozen; `held` counts events that wait because
-    the view is frozen; `now` is seconds since 1970.
+    the view is frozen; `now` is seconds since 1970. `keys` are those that a person changed, `letters` name the panels
+    while one is jumped to, `badges` warn of the database file.
     """
 
     snapshot: Snapshot = field(default_factory=Snapshot)
@@ -36,6 +39,10 @@ class View:
     stop_asked_at: float | None = None
     now: float = 0.0
     node: str = ""
+    tab: str = LIVE
+    keys: Keys = field(default_factory=dict)
+    letters: dict[str, str] = field(default_factory=dict)
+    badges: tuple[str, ...] = ()
 
     @property
     def kernel(self) -> KernelRow | None:

@@ -127,6 +127,8 @@ class Snapshot:
     health: Health | None = None
     finished: RunFinished | None = None
     last_at: float = 0.0
+    programs: dict[str, RunStarted] = field(default_factory=dict)
+    """The start of each run, by its id: a replay makes several, one a program."""
     measured: int = 0
     cached: int = 0
     failed: int = 0
@@ -167,6 +169,7 @@ class Snapshot:
 
 def _run_started(snapshot: Snapshot, event: RunStarted) -> None:
     snapshot.run, snapshot.finished, snapshot.current_grouping = event, None, ""
+    snapshot.programs[event.run] = event
     snapshot.touch("run")
 
 

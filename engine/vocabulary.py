@@ -45,6 +45,7 @@ class FailureKind(StrEnum):
     CRASH = "crash"
     OUT_OF_MEMORY = "out of memory"
     IMPOSSIBLE_TIME = "impossible time"
+    RUNTIME_ERROR = "runtime error"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Pictures of the real application on a recorded database: every tab, wide and narrow, dark and light.
+"""Pictures of the real application on a recorded database: every tab and one variant, two sizes, dark and light.
 
     python screenshots/make.py [DATABASE] [--out FOLDER]
 
@@ -13,18 +13,24 @@ import asyncio
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
-from emmy_tui.app import DARK, LIGHT, EmmyApp, Look
+from emmy_tui.app import EmmyApp
+from emmy_tui.look import DARK, LIGHT, Look
 from emmy_tui.source import DatabaseSource, Mode, SessionSource, Source
 from engine.data import DemoMissing, demo_database
 from engine.events import RunState
 from engine.session import TuningSession
-from engine.store import Store, StoreError
+from engine.store import Store, StoreError, copy_database
 from engine.tune import Settings
+from engine.vocabulary import Schedule
 
 SIZES = {"wide": (160, 45), "narrow": (80, 24)}
+TABS = {"browse": (), "variants": ("2",), "variant": ("2", "enter"), "failures": ("3",), "pins": ("4",)}
+"""Name of a picture of the browsed database, and the keys that lead there."""
 THEMES = {"dark": DARK, "light": LIGHT}
 WARM_UP_S = 60.0
 SHOWN_CANDIDATES = 400
@@ -39,8 +45,22 @@ def replaying(database: Path) -> SessionSource:
     )
 
 
-async def picture(source: Source, look: Look, size: tuple[int, int], path: Path, *, live: bool) -> None:
-    """Run the application until there is something to see, and write what it shows."""
+def with_pins(database: Path, copy: Path) -> Path:
+    """A copy in which a few kernels are pinned: to their best, to their fifth, and to something never measured."""
+    copy_database(database, copy)
+    with Store.open(copy) as store:
+        for place, found in enumerate(store.variants(top=5)[:6:2]):
+            row = found.rows[(0, 4, 0)[place]]
+            schedule = Schedule.of({**row.schedule, **({"NUM_WARPS": 32} if place == 2 else {})})
+            note = ("", "smoother on small batches", "to be measured")[place]
+            store.record_pin(found.kernel, schedule, found.context, author="ana", note=note)
+    return copy
+
+
+async def picture(
+    source: Source, look: Look, size: tuple[int, int], path: Path, *, live: bool, keys: Sequence[str] = ()
+) -> None:
+    """Run the application until there is something to see, press the keys, and write what it shows."""
     app = EmmyApp(source, look)
     async with app.run_test(size=size) as pilot:
         ends = time.monotonic() + WARM_UP_S
@@ -58,6 +78,11 @@ async def picture(source: Source, look: Look, size: tuple[int, int], path: Path,
             source.pause()
         app.tick()
         await pilot.pause()
+        for key in keys:
+            await pilot.press(key)
+            while app.desk.busy:
+                await asyncio.sleep(0.02)
+            await pilot.pause()
         path.write_text(app.export_screenshot(title="emmy-tui"))
     source.close()
     print(path)
@@ -81,14 +106,18 @@ def main() -> int:
         print(f"make.py: {error}", file=sys.stderr)
         return 2
     options.out.mkdir(parents=True, exist_ok=True)
-    for width, size in SIZES.items():
-        for theme, name in THEMES.items():
-            look = Look(theme=name)
-            for kind, live in (("live", True), ("browse", False)):
-                source: Source = replaying(database) if live else DatabaseSource(database)
-                path = options.out / f"{kind}-{width}-{theme}.svg"
-                asyncio.run(picture(source, look, size, path, live=live))
-                to_png(path)
+    with tempfile.TemporaryDirectory() as folder:
+        pinned = with_pins(database, Path(folder) / "demo.db")
+        for width, size in SIZES.items():
+            for theme, name in THEMES.items():
+                look = Look(theme=name)
+                live = options.out / f"live-{width}-{theme}.svg"
+                asyncio.run(picture(replaying(database), look, size, live, live=True))
+                to_png(live)
+                for kind, keys in TABS.items():
+                    path = options.out / f"{kind}-{width}-{theme}.svg"
+                    asyncio.run(picture(DatabaseSource(pinned), look, size, path, live=False, keys=keys))
+                    to_png(path)
     return 0
 
 

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.containers import Container, Horizontal, Vertical
+from textual.binding import BindingType
+from textual.containers import Horizontal, Vertical
 
+from emmy_tui.action import LIVE
+from emmy_tui.dialogs import Reading
+from emmy_tui.tabs.tab import Tab, tab_bindings
 from emmy_tui.view import View
+from emmy_tui.why import why_lines
 from emmy_tui.widgets.curve import Curve
 from emmy_tui.widgets.event_log import EventLog
 from emmy_tui.widgets.kernel_list import KernelList
@@ -17,7 +23,6 @@ from emmy_tui.widgets.selected import Selected
 
 PANELS = ("kernels", "curve", "tree", "log")
 SHARED_BELOW, SELECTED_FROM, FRAMED_LOG_FROM = 80, 120, 30
-OTHER_LINES = 3
 
 _PANEL_VERSIONS = {
     "kernels": ("kernels", "run", "health"),
@@ -49,18 +54,20 @@ class Arrangement:
         return cls(top, log, framed, not (shared and flipped), not shared or flipped, width >= SELECTED_FROM)
 
 
-class LiveTab(Container):
+class LiveTab(Tab):
     """Owns the panels; `update` brings them up to the snapshot, each only if what it shows has moved."""
 
+    BINDINGS: ClassVar[list[BindingType]] = tab_bindings(LIVE)
+    order = PANELS
+    first = "tree"
+
     def __init__(self, view: View) -> None:
-        super().__init__(id="live")
-        self.view = view
+        super().__init__(view, id=LIVE)
         self.kernel_panel = KernelList(view)
         self.curve = Curve(view)
         self.search_tree = SearchTree(view)
         self.selected_panel = Selected(view, id="selected")
         self.log_panel = EventLog(view)
-        self.zoomed = ""
         self.flipped = False
         self._seen: dict[str, int] = {}
 
@@ -88,17 +95,8 @@ class LiveTab(Container):
     def shares_slot(self) -> bool:
         return self.size.width < SHARED_BELOW
 
-    def on_mount(self) -> None:
-        """Place the panels before they are first seen: the tab's own size is known only afterwards."""
-        width, height = self.app.size
-        self.place_panels(width, height - OTHER_LINES)
-
-    def on_resize(self) -> None:
-        self.place_panels()
-
-    def place_panels(self, width: int | None = None, height: int | None = None) -> None:
-        """Give every panel its place, or the zoomed one all of it."""
-        plan = Arrangement.of(width or self.size.width, height or self.size.height, self.flipped)
+    def place(self, width: int, height: int) -> None:
+        plan = Arrangement.of(width, height, self.flipped)
         zoomed = self.zoomed
         shown = {
             "kernels": plan.kernels,
@@ -137,19 +135,33 @@ class LiveTab(Container):
         self.log_panel.update()
         self.repaint_all()
 
-    def repaint_all(self) -> None:
-        for panel in self.panels.values():
-            panel.repaint()
+    def choose_kernel(self) -> None:
+        """The view shows another kernel."""
+        self.search_tree.show_kernel()
+        self.repaint_all()
 
-    def focused_panel(self) -> str:
-        focused = self.screen.focused
-        return focused.id or "" if isinstance(focused, Panel) else ""
-
-    def follow(self) -> None:
+    def action_follow(self) -> None:
         """Toggle following in the log if it has the focus, else in the tree."""
         panel = self.log_panel if self.focused_panel() == "log" else self.search_tree
         panel.follow(not panel.following)
         self.repaint_all()
+
+    def action_flip(self) -> None:
+        self.flipped = not self.flipped
+        self.place_panels()
+        self.call_after_refresh(self.focus_panel, "curve" if self.flipped else "kernels")
+
+    def action_log_scale(self) -> None:
+        self.view.log_scale = not self.view.log_scale
+        self.curve.repaint()
+
+    def action_time_axis(self) -> None:
+        self.view.by_time = not self.view.by_time
+        self.curve.repaint()
+
+    def action_why(self) -> None:
+        lines = why_lines(self.view, max(30, min(100, self.app.size.width - 6)))
+        self.app.push_screen(Reading(self.view, lines, "Why"))
 
     def on_list_panel_moved(self, message: ListPanel.Moved) -> None:
         message.stop()

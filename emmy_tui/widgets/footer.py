@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from emmy_tui.actions import Now, footer_actions, spoken
+from emmy_tui.action import Now
+from emmy_tui.actions import Keys, first_key, footer_actions
 from emmy_tui.text import Line, Tone, line_width
 from emmy_tui.view import View
 from emmy_tui.widgets.panel import Panel
 
 
-def footer_line(now: Now, width: int) -> Line:
+def footer_line(now: Now, width: int, keys: Keys | None = None) -> Line:
     """As many of the offered keys as fit whole."""
     line: Line = []
     for action in footer_actions(now):
-        item: Line = [(spoken(action.keys[0]), Tone.KEY), (f" {action.label}", Tone.PLAIN)]
+        item: Line = [(first_key(action, keys), Tone.KEY), (f" {action.label}", Tone.PLAIN)]
         gap: Line = [("  ", Tone.PLAIN)] if line else []
         if line_width(line) + line_width(gap) + line_width(item) > width:
             break
@@ -30,4 +31,4 @@ class Footer(Panel):
         self.now = Now()
 
     def lines(self, width: int, height: int) -> list[Line]:
-        return [footer_line(self.now, width)]
+        return [footer_line(self.now, width, self.view.keys)]

@@ -12,13 +12,13 @@ from typing import ClassVar
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from emmy_tui.actions import ACTIONS
+from emmy_tui.actions import bindings
 from emmy_tui.text import Line, Tone, both_ends, fit_line, line_width, width_of
 from emmy_tui.view import View
 
@@ -109,6 +109,12 @@ class Panel(Widget):
             tuple((text, CURSOR if y == marked else str(tone)) for text, tone in line) for y, line in enumerate(inside)
         ]
         lines = self._frame(bodies, width, height) if self.framed else bodies
+        letter = self.view.letters.get(self.id or "")
+        if letter and lines:
+            lines[0] = (
+                (f"[{letter}]", CURSOR),
+                *_without_start(lines[0], 3),
+            )
         return [_joined(line) for line in lines]
 
     def _frame(self, bodies: list[_Painted], width: int, height: int) -> list[_Painted]:
@@ -144,6 +150,20 @@ class Panel(Widget):
         self.repaint()
 
 
+def _without_start(line: _Painted, width: int) -> _Painted:
+    """The line from cell `width` on; a wide character that the cut goes through is gone."""
+    kept: list[tuple[str, str]] = []
+    for text, tone in line:
+        if width <= 0:
+            kept.append((text, tone))
+            continue
+        while text and width > 0:
+            width -= width_of(text[0])
+            text = text[1:]
+        kept.append((" " * -width + text if width < 0 else text, tone))
+    return tuple(kept)
+
+
 def _joined(line: _Painted) -> _Painted:
     """The same cells in fewer spans: every span costs the terminal two escape sequences, and blanks have no colour."""
     spans: list[tuple[str, str]] = []
@@ -158,27 +178,35 @@ def _joined(line: _Painted) -> _Painted:
 
 
 def _difference(old: _Painted, new: _Painted, width: int) -> tuple[int, int]:
-    """First and one past the last cell in which two painted lines differ, to the grain of their spans."""
-    start = 0
-    while start < min(len(old), len(new)) and old[start] == new[start]:
-        start += 1
-    end = 0
-    while end < min(len(old), len(new)) - start and old[-1 - end] == new[-1 - end]:
-        end += 1
-    before = sum(width_of(text) for text, _ in new[:start])
-    after = sum(width_of(text) for text, _ in new[len(new) - end :]) if end else 0
-    return before, max(before + 1, width - after)
+    """First and one past the last cell in which two painted lines differ."""
+    before, after = _common(old, new), _common(_reversed(old), _reversed(new))
+    return min(before, width - 1), max(min(before, width - 1) + 1, width - after)
 
 
-LIST_BINDINGS: list[BindingType] = [
-    Binding(",".join(action.keys), action.name, action.label, show=False) for action in ACTIONS if action.in_list
-]
+def _reversed(line: _Painted) -> _Painted:
+    return tuple((text[::-1], tone) for text, tone in reversed(line))
+
+
+def _common(old: _Painted, new: _Painted) -> int:
+    """Cells at the start that look the same; within a span only where every character is one cell."""
+    cells = 0
+    for (old_text, old_tone), (new_text, new_tone) in zip(old, new, strict=False):
+        if old_tone != new_tone:
+            break
+        if old_text != new_text:
+            if width_of(old_text) == len(old_text) and width_of(new_text) == len(new_text):
+                pairs = zip(old_text, new_text, strict=False)
+                shorter = min(len(old_text), len(new_text))
+                cells += next((place for place, (a, b) in enumerate(pairs) if a != b), shorter)
+            break
+        cells += width_of(new_text)
+    return cells
 
 
 class ListPanel(Panel, can_focus=True):
     """A panel of many lines with a cursor. A subclass says how many there are and renders a range of them."""
 
-    BINDINGS: ClassVar[list[BindingType]] = LIST_BINDINGS
+    BINDINGS: ClassVar[list[BindingType]] = bindings(lambda action: action.in_list)
     cursor_visible = True
 
     class Moved(Message):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from emmy_tui import format as fmt
+from emmy_tui.action import TABS
 from emmy_tui.source import Mode
 from emmy_tui.text import Glyphs, Line, Tone, clean, crop, line_width, width_of
 from emmy_tui.view import View
@@ -42,6 +43,7 @@ def state_spans(view: View) -> Line:
         spans.append((f"  FROZEN +{fmt.count(view.held)}", Tone.BUSY))
     if view.read_only:
         spans.append(("  RO", Tone.DIM))
+    spans += [(f"  {badge}", Tone.BUSY) for badge in view.badges]
     return spans
 
 
@@ -102,16 +104,20 @@ class TabBar(Panel):
     """The tabs, and at their right the totals, so that they are seen at any width."""
 
     framed = False
-    tabs = ("Live",)
 
     def lines(self, width: int, height: int) -> list[Line]:
-        start: Line = [(f" [{number} {name}]", Tone.HEAD) for number, name in enumerate(self.tabs, 1)]
+        start: Line = [_tab(number, name, self.view.tab == name) for number, name in enumerate(TABS, 1)]
         if self.view.mode is None:
             return [start]
         room = width - line_width(start) - 3
         right_side = _database(self.view.database, room, self.view.glyphs)
         totals = total_line(self.view, max(0, room)) if self.view.snapshot.kernels else right_side
         return [ends(start, totals, width, self.view)]
+
+
+def _tab(number: int, name: str, front: bool) -> tuple[str, Tone]:
+    text = f"{number} {name.capitalize()}"
+    return (f" [{text}]", Tone.HEAD) if front else (f"  {text} ", Tone.DIM)
 
 
 def _database(path: str, room: int, glyphs: Glyphs) -> Line:

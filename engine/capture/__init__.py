@@ -2,6 +2,6 @@
 
 from engine.capture.errors import CaptureError
 from engine.capture.process import capture
-from engine.capture.target import parse_target
+from engine.capture.target import TargetOptions, parse_target, target_text
 
-__all__ = ["CaptureError", "capture", "parse_target"]
+__all__ = ["CaptureError", "TargetOptions", "capture", "parse_target", "target_text"]

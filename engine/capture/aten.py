@@ -9,7 +9,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from engine.capture import norms
+from engine.capture import moving, norms
+from engine.capture.attention import attention
 from engine.capture.errors import UnsupportedOpError, UnsupportedTensorError
 from engine.capture.lowering import Lowering, Operand, Value
 from engine.ir.graph import TensorSpec
@@ -334,6 +335,13 @@ HANDLERS: Mapping[str, Handler] = {
     "slice": _view(_slice),
     "select": _view(_select),
     "unbind": _unbind,
+    "scaled_dot_product_attention": attention,
+    "arange": moving.arange,
+    "embedding": moving.embedding,
+    "index": moving.index,
+    "index_select": moving.index_select,
+    "cat": moving.cat,
+    "roll": moving.roll,
     "full": _full,
     "full_like": _full_like,
     "scalar_tensor": _scalar_tensor,

@@ -7,6 +7,7 @@ runs with values that nobody chose (a random or an empty one) is an input too.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -15,12 +16,16 @@ from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx import Node
 
 from engine.capture.aten import HANDLERS
+from engine.capture.calls import call, is_callable
 from engine.capture.errors import NoTensorInputError, UnsupportedOpError, UnsupportedTensorError
+from engine.capture.feeding import CALLED
 from engine.capture.lowering import Lowering, Value
 from engine.ir.graph import Graph, TensorSpec
 from engine.ir.shapes import GraphError
 
 _CREATED = frozenset({"rand", "randn", "randint", "randperm", "empty", "empty_strided", "normal"})
+_NO_MATTER = frozenset({"dtype", "device", "layout", "pin_memory"})
+"""Named arguments that say nothing which the result doesn't."""
 _IGNORED = frozenset({"_assert_tensor_metadata", "_assert_scalar", "_assert_async", "sym_constrain_range_for_size"})
 
 
@@ -36,16 +41,26 @@ def dtype_of(tensor: torch.Tensor) -> str:
     return str(tensor.dtype).removeprefix("torch.")
 
 
-def convert(program: ExportedProgram, inputs: Mapping[str, tuple[str, torch.Tensor]], allow_tf32: bool) -> Graph:
+def convert(
+    program: ExportedProgram,
+    inputs: Mapping[str, tuple[str, torch.Tensor]],
+    allow_tf32: bool,
+    keep_unread: bool = True,
+) -> Graph:
     """The graph of a program in core ATen. `inputs` gives each user input's label and tensor by placeholder name.
+    Without `keep_unread`, inputs that no op reads are left out.
 
     Raises UnsupportedOpError, UnsupportedTensorError or NoTensorInputError.
     """
     low = Lowering(allow_tf32)
     values: dict[Node, Any] = {}
     labels = _labels(program)
+    # What orders side effects: it holds nothing, and no op that has one is converted.
+    tokens = {str(getattr(s.arg, "name", "")) for s in program.graph_signature.input_specs if s.kind is InputKind.TOKEN}
     for node in program.graph.nodes:
         if node.op == "placeholder":
+            if node.name in tokens:
+                continue
             label, tensor = inputs.get(node.name) or (labels.get(node.name, node.name), node.meta["val"])
             if isinstance(tensor, torch.Tensor):
                 values[node] = low.input(spec_of(tensor), label)
@@ -53,7 +68,18 @@ def convert(program: ExportedProgram, inputs: Mapping[str, tuple[str, torch.Tens
             values[node] = _lower(low, node, values)
         elif node.op == "get_attr":
             raise UnsupportedOpError(f"A nested graph ({node.target}) is not supported: no control flow on tensors.")
-    return _finish(low, program, values)
+    graph = _finish(low, program, values)
+    return graph if keep_unread else _without_unread(graph)
+
+
+def _without_unread(graph: Graph) -> Graph:
+    read = {i for op in graph.ops for i in op.inputs} | set(graph.outputs)
+    kept = [i for i, op in enumerate(graph.ops) if op.kind != "input" or i in read]
+    where = {old: new for new, old in enumerate(kept)}
+    ops = tuple(replace(graph.ops[i], inputs=tuple(where[j] for j in graph.ops[i].inputs)) for i in kept)
+    inputs = tuple(where[i] for i in graph.inputs if i in where)
+    labels = tuple(label for label, i in zip(graph.labels, graph.inputs, strict=True) if i in where)
+    return Graph(ops, inputs, tuple(where[i] for i in graph.outputs), labels)
 
 
 def _lower(low: Lowering, node: Node, values: dict[Node, Any]) -> Any:
@@ -69,14 +95,20 @@ def _lower(low: Lowering, node: Node, values: dict[Node, Any]) -> Any:
     if name in _CREATED and isinstance(first, torch.Tensor):
         return low.input(spec_of(first), node.name)
     handler = HANDLERS.get(name)
-    if handler is None or not isinstance(first, torch.Tensor):
+    if (handler is None and not is_callable(node)) or not isinstance(first, torch.Tensor):
         raise UnsupportedOpError(f"aten.{name} is not supported yet: no kernel is generated for it.")
     if 0 in first.shape:
         raise UnsupportedTensorError(f"The result of aten.{name} has no elements: there is nothing to tune.")
     arguments = torch.fx.map_arg(node.args, values.__getitem__)
-    options = torch.fx.map_arg({k: v for k, v in node.kwargs.items() if k != "dtype"}, values.__getitem__)
+    options = torch.fx.map_arg({k: v for k, v in node.kwargs.items() if k not in _NO_MATTER}, values.__getitem__)
     try:
+        if handler is None:
+            return call(low, node, arguments, options, spec_of(first))
         done = handler(low, dtype_of(first), *arguments, **options)
+    except UnsupportedOpError:
+        if not is_callable(node):
+            raise
+        return call(low, node, arguments, options, spec_of(first))
     except (GraphError, TypeError) as error:
         raise UnsupportedOpError(f"{node.target} as it is called here is not supported: {error}.") from None
     if isinstance(done, Value) and done.shape != tuple(first.shape):
@@ -97,7 +129,7 @@ def _labels(program: ExportedProgram) -> dict[str, str]:
     labels: dict[str, str] = {}
     for spec in program.graph_signature.input_specs:
         if spec.kind in (InputKind.PARAMETER, InputKind.BUFFER):
-            labels[str(getattr(spec.arg, "name", ""))] = str(spec.target)
+            labels[str(getattr(spec.arg, "name", ""))] = str(spec.target).removeprefix(f"{CALLED}.")
         elif spec.kind is InputKind.CONSTANT_TENSOR:
             labels[str(getattr(spec.arg, "name", ""))] = f"captured{len(labels)}"
     return labels
@@ -116,7 +148,10 @@ def _finish(low: Lowering, program: ExportedProgram, values: dict[Node, Any]) ->
             returned.append(low.stored(value))
     if not returned:
         raise UnsupportedTensorError("The call returns no tensor.")
-    graph = low.builder.build(*returned)
+    try:
+        graph = low.builder.build(*returned)
+    except GraphError as error:
+        raise UnsupportedOpError(f"The program has an {error}: that is not supported.") from None
     if not graph.inputs:
         raise NoTensorInputError("The call reads no tensor: create one inside it, e.g. torch.relu(torch.randn(8, 8)).")
     if all(op.kind in ("input", "constant", "view") for op in graph.ops):

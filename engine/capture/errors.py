@@ -3,6 +3,8 @@
 CaptureError
 ├── TargetSyntaxError        the text is no Python
 ├── NotACallError            the last statement isn't a call
+├── TargetOptionError        an option that no model can be fed with
+├── TargetMissingError       a model, file, or attribute that isn't there
 ├── NoTensorInputError       nothing the call reads is a tensor
 ├── UserCodeError            the user's own code raised
 ├── DataDependentError       the program asks for values that exist only at run time
@@ -10,6 +12,7 @@ CaptureError
 ├── UnsupportedTensorError   a dtype, an empty tensor or an output that kernels don't cover
 ├── CaptureTimeoutError      the code ran longer than allowed
 ├── TorchMissingError        torch isn't installed
+├── ModelsMissingError       transformers isn't installed
 └── CaptureCrashError        the capturing process died
 """
 
@@ -26,6 +29,14 @@ class TargetSyntaxError(CaptureError):
 
 class NotACallError(CaptureError):
     """The last statement isn't a call."""
+
+
+class TargetOptionError(CaptureError):
+    """An option that no model can be fed with."""
+
+
+class TargetMissingError(CaptureError):
+    """A model, file, or attribute that isn't there."""
 
 
 class NoTensorInputError(CaptureError):
@@ -56,6 +67,10 @@ class TorchMissingError(CaptureError):
     """torch isn't installed."""
 
 
+class ModelsMissingError(CaptureError):
+    """transformers isn't installed."""
+
+
 class CaptureCrashError(CaptureError):
     """The capturing process died."""
 
@@ -66,6 +81,8 @@ ERROR_TYPES: dict[str, type[CaptureError]] = {
         CaptureError,
         TargetSyntaxError,
         NotACallError,
+        TargetOptionError,
+        TargetMissingError,
         NoTensorInputError,
         UserCodeError,
         DataDependentError,
@@ -73,6 +90,7 @@ ERROR_TYPES: dict[str, type[CaptureError]] = {
         UnsupportedTensorError,
         CaptureTimeoutError,
         TorchMissingError,
+        ModelsMissingError,
         CaptureCrashError,
     )
 }

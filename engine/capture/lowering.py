@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from engine.capture.errors import UnsupportedTensorError
 from engine.ir.builder import GraphBuilder
 from engine.ir.graph import DTYPE_BYTES, TensorSpec, contiguous_strides
-from engine.ir.ops import COMMUTATIVE
+from engine.ir.ops import COMMUTATIVE, OP_CLASS, OpClass
 from engine.ir.shapes import TRUTH_KINDS, promote, reduces_last_axes
 from engine.ir.views import Axes, expanded, permuted, reshaped, unexpanded, view_axes
 
@@ -40,6 +40,7 @@ class Lowering:
         self._allow_tf32 = allow_tf32
         self._before_flattening: dict[int, int] = {}
         self._unflattened: dict[int, int] = {}
+        self._before_repeating: dict[int, int] = {}
 
     def dtype(self, value: Operand) -> str:
         if isinstance(value, Value):
@@ -56,6 +57,10 @@ class Lowering:
     def constant(self, number: Number, dtype: str, shape: tuple[int, ...] = ()) -> Value:
         exact = float(number) if "float" in dtype else bool(number) if dtype == "bool" else int(number)
         return Value(self.builder.constant(exact, dtype), shape)
+
+    def iota(self, extent: int, axis: int, rank: int, dtype: str) -> Value:
+        index = self.builder.iota(extent, axis, rank, dtype)
+        return Value(index, self.builder.spec(index).shape)
 
     def is_constant(self, value: Operand) -> bool:
         return not isinstance(value, Value) or self.builder.op(value.index).kind == "constant"
@@ -86,7 +91,7 @@ class Lowering:
 
     def as_spec(self, index: int, spec: TensorSpec) -> int:
         """The storage of op `index` seen as `spec`; views are always taken of the op that owns the storage."""
-        root = self._root(index)
+        root = self.root(index)
         return self.builder.view(root, spec.shape, spec.strides, spec.offset)
 
     def stored(self, value: Value) -> int:
@@ -113,11 +118,44 @@ class Lowering:
         if seen is None:
             copied = self.builder.add("copy", value.index, dtype=self.dtype(value))
             done = self.builder.view(copied, shape, contiguous_strides(shape))
+            self._note_repeating(value, shape, done)
         else:
             done = self.as_spec(value.index, seen)
         if _flattens_leading_axes(value.shape, shape):
             self._before_flattening[done] = value.index
         return Value(done, shape)
+
+    def _note_repeating(self, value: Value, shape: tuple[int, ...], done: int) -> None:
+        """Remember what [..., heads, group, S, D] was before its group axis, of stride 0, was joined with the heads."""
+        spec = self.spec(value)
+        axis = len(spec.shape) - 3
+        if axis < 1 or spec.strides[axis] != 0 or spec.shape[axis] == 1:
+            return
+        if shape == (*spec.shape[: axis - 1], spec.shape[axis - 1] * spec.shape[axis], *spec.shape[axis + 1 :]):
+            kept = tuple(i for i in range(len(spec.shape)) if i != axis)
+            self._before_repeating[done] = self.as_spec(value.index, permuted(spec, kept))
+
+    def before_repeating(self, value: Value) -> Value:
+        """The value with each head once, where it is one whose heads were repeated side by side."""
+        once = self._before_repeating.get(value.index)
+        return value if once is None else Value(once, self.builder.spec(once).shape)
+
+    def under(self, value: Value) -> tuple[int, tuple[int, ...]]:
+        """The op that a permuting view reads, and where each axis of the view is in it; else the value itself."""
+        root = self.root(value.index)
+        view, whole = self.builder.spec(value.index), self.builder.spec(root)
+        if self._is_computed_view(value.index) and view.numel == whole.numel and len(view.shape) == len(whole.shape):
+            order = _permutation(view, whole)
+            if order is not None:
+                return root, order
+        return value.index, tuple(range(len(value.shape)))
+
+    def seen_like(self, index: int, value: Value) -> Value:
+        """Op `index`, computed from what `under(value)` gave, through the view that `value` is."""
+        if self.under(value)[0] == value.index:
+            return Value(index, value.shape)
+        spec = self.builder.spec(value.index)
+        return Value(self.builder.view(index, spec.shape, spec.strides), value.shape)
 
     def permute(self, value: Value, order: tuple[int, ...]) -> Value:
         if self.is_constant(value):
@@ -170,19 +208,20 @@ class Lowering:
         loose = self._allow_tf32 and self.builder.spec(left).dtype == "float32"
         return self.builder.add("matmul", left, right, dtype=dtype, allow_tf32=loose)
 
-    def _root(self, index: int) -> int:
+    def root(self, index: int) -> int:
+        """The op that owns the storage of op `index`."""
         op = self.builder.op(index)
         return op.inputs[0] if op.kind == "view" else index
 
     def _is_computed_view(self, index: int) -> bool:
-        return self.builder.op(index).kind == "view" and self.builder.op(self._root(index)).kind != "input"
+        return self.builder.op(index).kind == "view" and self.builder.op(self.root(index)).kind != "input"
 
     def _tidy(self, value: Value) -> int:
         """What a broadcasting op needs of a value: no expanded axes, and no leading axes that computing didn't give."""
         if self.is_constant(value):
             return value.index
         spec = unexpanded(self.builder.spec(value.index))
-        root = self._root(value.index)
+        root = self.root(value.index)
         whole = self.builder.spec(root)
         lead = len(spec.shape) - len(whole.shape)
         if self._is_computed_view(value.index) and spec.shape == (1,) * lead + whole.shape:
@@ -196,11 +235,11 @@ class Lowering:
         viewed = [i for i in indices if self._is_computed_view(i)]
         if not viewed:
             return None
-        view, whole = self.builder.spec(viewed[0]), self.builder.spec(self._root(viewed[0]))
+        view, whole = self.builder.spec(viewed[0]), self.builder.spec(self.root(viewed[0]))
         if view.numel != whole.numel:
             return None
         axes = view_axes(view, whole)
-        operands = [self._under_view(i, view, whole, axes) for i in indices]
+        operands = [self._under_view(i, viewed[0], axes) for i in indices]
         if any(i is None for i in operands):
             return None
         done = self.builder.add(kind, *(i for i in operands if i is not None), dtype=dtype)
@@ -208,16 +247,26 @@ class Lowering:
             return None
         return self.builder.view(done, view.shape, view.strides)
 
-    def _under_view(self, index: int, view: TensorSpec, whole: TensorSpec, axes: Axes | None) -> int | None:
+    def _is_pointwise(self, index: int) -> bool:
+        return OP_CLASS[self.builder.op(index).kind] in (OpClass.POINTWISE, OpClass.GENERATOR)
+
+    def _under_view(self, index: int, viewed: int, axes: Axes | None) -> int | None:
         """The operand as it stands under the view: what it views, or an input with its axes in the other order."""
+        view, whole = self.builder.spec(viewed), self.builder.spec(self.root(viewed))
         op = self.builder.op(index)
         if op.kind == "constant":
             return index
         same = (view.shape, view.strides, view.offset) == (op.out.shape, op.out.strides, op.out.offset)
         if self._is_computed_view(index):
-            root = self._root(index)
-            return root if same and self.builder.spec(root).shape == whole.shape else None
-        if axes is None or self.builder.op(self._root(index)).kind != "input" or len(op.out.shape) > len(view.shape):
+            below = self.root(index)
+            if same and self.builder.spec(below).shape == whole.shape:
+                return below
+        root = self.root(index)
+        # A smaller value that was there before can't be computed from what is under the view.
+        is_free = self.builder.op(root).kind == "input" or (
+            op.out.numel < whole.numel and root < self.root(viewed) and self._is_pointwise(root)
+        )
+        if axes is None or not is_free or len(op.out.shape) > len(view.shape):
             return None
         shift = len(view.shape) - len(op.out.shape)
         if any(axis is None and i >= shift and op.out.shape[i - shift] != 1 for i, axis in enumerate(axes)):
@@ -237,3 +286,13 @@ def _broadcast(values: list[Value]) -> tuple[int, ...]:
 def _flattens_leading_axes(old: tuple[int, ...], new: tuple[int, ...]) -> bool:
     kept = len(new) - 1
     return len(new) in (2, 3) and len(old) > len(new) and old[len(old) - kept :] == new[1:]
+
+
+def _permutation(view: TensorSpec, whole: TensorSpec) -> tuple[int, ...] | None:
+    """For each axis of a view, the axis of the viewed tensor that it walks, extents of 1 included."""
+    axes = view_axes(view, whole)
+    if axes is None:
+        return None
+    free = [i for i in range(len(whole.shape)) if i not in axes]
+    order = tuple(free.pop(0) if axis is None else axis for axis in axes)
+    return order if all(view.shape[i] == whole.shape[place] for i, place in enumerate(order)) else None

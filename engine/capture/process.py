@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from engine.capture.errors import ERROR_TYPES, CaptureCrashError, CaptureTimeoutError
-from engine.capture.target import parse_target
+from engine.capture.target import TargetOptions, parse_target
 from engine.ir.json_form import program_from_json
 from engine.ir.plan import Program
 from engine.ir.shapes import GraphError
@@ -25,13 +25,16 @@ _HOUSE = str(Path(__file__).resolve().parents[2])
 _ENTRY = f"import sys; sys.path.insert(0, {_HOUSE!r}); from engine.capture.child import main; main()"
 
 
-def capture(target: str, *, device: str = "cuda", timeout_s: float = TIMEOUT_S) -> Program:
-    """Capture the call that `target` ends with. `device` is the program's device where the text names none.
+def capture(
+    target: str, options: TargetOptions | None = None, *, device: str = "cuda", timeout_s: float = TIMEOUT_S
+) -> Program:
+    """Capture the call that `target` ends with, or with `options` the model or file that it names.
+
+    A line of `target_text` holds its options itself. `device` is the program's device where the text names none.
 
     Neither a GPU nor CUDA is needed, and no tensor is allocated. Raises CaptureError (see engine.capture.errors).
     """
-    parse_target(target)
-    request = json.dumps({"target": target, "device": device})
+    request = json.dumps({"target": parse_target(target, options).text, "device": device})
     child = subprocess.Popen(
         [sys.executable, "-P", "-c", _ENTRY],
         stdin=subprocess.PIPE,

@@ -1,11 +1,57 @@
-"""What `--code` may say, checked as text: Python whose last statement is a call. No torch needed."""
+"""What may be tuned, checked as text, without torch: Python code, a model, or a function or module of a file.
+
+Code is Python whose last statement is a call. A model or a file is one line that says all that decides the program:
+its name, the layer, dtype, sequence length and batch, and for what lies on this machine a digest of its text. That
+line is what a run is known by.
+"""
 
 from __future__ import annotations
 
 import ast
+import hashlib
+import re
 from dataclasses import dataclass
+from pathlib import Path
 
-from engine.capture.errors import NotACallError, TargetSyntaxError
+from engine.capture.errors import NotACallError, TargetMissingError, TargetOptionError, TargetSyntaxError
+
+_DTYPES = {"bf16": "bfloat16", "fp16": "float16", "half": "float16", "fp32": "float32", "float": "float32"}
+_KNOWN_DTYPES = ("bfloat16", "float16", "float32")
+_LARGEST = 2**24
+_MODEL_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
+_FILE_NAME = re.compile(r"(?P<path>.+\.py):(?P<attribute>[A-Za-z_]\w*(\.[A-Za-z_]\w*)*)")
+_LINE = re.compile(
+    r"(?P<name>\S|\S.*?\S)(?: --layer (?P<layer>\d+))? --dtype (?P<dtype>\w+) --seq-len (?P<seq_len>\d+)"
+    r" --batch (?P<batch>\d+)(?: --source (?P<source>[0-9a-f]+))?"
+)
+_DIGEST_DIGITS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class TargetOptions:
+    """How a model is fed: which layer alone (None: the whole model), the dtype of its weights, tokens, sequences.
+
+    Raises TargetOptionError for a dtype or a number that no model has.
+    """
+
+    layer: int | None = None
+    dtype: str = "bfloat16"
+    seq_len: int = 512
+    batch: int = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", _DTYPES.get(self.dtype, self.dtype))
+        if self.dtype not in _KNOWN_DTYPES:
+            known = ", ".join(_KNOWN_DTYPES)
+            raise TargetOptionError(f"--dtype {self.dtype[:20]} is not known: it is one of {known}.")
+        if not 1 <= self.seq_len <= _LARGEST or not 1 <= self.batch <= _LARGEST:
+            raise TargetOptionError(f"--seq-len and --batch are whole numbers from 1 to {_LARGEST}.")
+        if self.layer is not None and not 0 <= self.layer <= _LARGEST:
+            raise TargetOptionError("--layer is the number of a layer, counted from 0.")
+
+    def text(self) -> str:
+        layer = "" if self.layer is None else f" --layer {self.layer}"
+        return f"{layer} --dtype {self.dtype} --seq-len {self.seq_len} --batch {self.batch}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +63,95 @@ class ParsedTarget:
     call: str
 
 
-def parse_target(text: str) -> ParsedTarget:
-    """Split a target into statements and the final call. Raises TargetSyntaxError or NotACallError."""
+@dataclass(frozen=True, slots=True)
+class ModelTarget:
+    """`name` is a Hugging Face id or a local folder; `source` is the digest of the folder's configuration."""
+
+    text: str
+    name: str
+    options: TargetOptions
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FileTarget:
+    """`attribute` (a function or a module) of the Python file at `path`, whose digest is `source`."""
+
+    text: str
+    path: str
+    attribute: str
+    options: TargetOptions
+    source: str = ""
+
+
+Target = ParsedTarget | ModelTarget | FileTarget
+
+
+def parse_target(text: str, options: TargetOptions | None = None) -> Target:
+    """Code, or, with `options` or written as `target_text` writes it, a model or a file.
+
+    Raises TargetSyntaxError or NotACallError for code, and what `target_text` raises.
+    """
+    line = _LINE.fullmatch(text if options is None else target_text(text, options))
+    if line is None or (options is None and _is_python(text)):
+        return _parse_code(text)
+    layer = None if line["layer"] is None else int(line["layer"])
+    read = TargetOptions(layer, line["dtype"], int(line["seq_len"]), int(line["batch"]))
+    whole, name, source = line[0], line["name"], line["source"] or ""
+    file = _FILE_NAME.fullmatch(name)
+    if file is not None:
+        return FileTarget(whole, file["path"], file["attribute"], read, source)
+    return ModelTarget(whole, name, read, source)
+
+
+def target_text(name: str, options: TargetOptions) -> str:
+    """The one line that says what is tuned, of a model's id, a folder, or file.py:function_or_module.
+
+    Raises TargetMissingError for a file or folder that isn't there, TargetOptionError for a layer of a file, and
+    TargetSyntaxError for what is none of these.
+    """
+    name = name.strip()
+    if options.layer is not None and _FILE_NAME.fullmatch(name):
+        raise TargetOptionError("--layer picks a layer of a Hugging Face model: name the layer itself of a file.")
+    if _LINE.fullmatch(name) or any(not character.isprintable() for character in name):
+        raise TargetSyntaxError("The target is a name; how it is fed is said by --layer, --dtype, --seq-len, --batch.")
+    return f"{name}{options.text()}{_source_text(name)}"
+
+
+def source_digest(name: str) -> str:
+    """The digest of the file or of the folder's configuration that a name means; empty for an id.
+
+    Raises TargetMissingError or TargetSyntaxError.
+    """
+    file = _FILE_NAME.fullmatch(name)
+    path = Path(file["path"]) if file is not None else Path(name).expanduser() / "config.json"
+    if not name or (file is None and not Path(name).expanduser().is_dir()):
+        if _MODEL_NAME.fullmatch(name) is None:
+            raise TargetSyntaxError(
+                f"`{name[:80]}` is no model's id, no folder, and no file.py:function_or_module; for code, give --code."
+            )
+        return ""
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()[:_DIGEST_DIGITS]
+    except OSError as error:
+        raise TargetMissingError(f"{path} can't be read: {error.strerror or error}.") from None
+
+
+def _source_text(name: str) -> str:
+    digest = source_digest(name)
+    return f" --source {digest}" if digest else ""
+
+
+def _is_python(text: str) -> bool:
+    """A line of `target_text` never is, unless its options stand in a comment, and then it is code."""
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError):
+        return False
+    return True
+
+
+def _parse_code(text: str) -> ParsedTarget:
     try:
         body = ast.parse(text.strip()).body
     except (SyntaxError, ValueError) as error:

@@ -9,30 +9,20 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import nn
-from torch.overrides import TorchFunctionMode
 
 from engine.capture.convert import convert
-from engine.capture.errors import (
-    CaptureError,
-    DataDependentError,
-    NoTensorInputError,
-    UnsupportedOpError,
-    UserCodeError,
-)
-from engine.capture.target import ParsedTarget
+from engine.capture.errors import NoTensorInputError
+from engine.capture.export import allows_tf32, export
+from engine.capture.files import trace_file
+from engine.capture.meta import CREATORS, OnMeta, first_named, user_code
+from engine.capture.models import trace_model
+from engine.capture.target import FileTarget, ModelTarget, ParsedTarget, Target
 from engine.ir.plan import Program
 
-_CREATORS = (
-    *("randn", "rand", "randint", "randperm", "empty", "ones", "zeros", "full", "arange", "linspace", "eye"),
-    *("tensor", "as_tensor", "empty_strided", "normal", "logspace"),
-    *("randn_like", "rand_like", "randint_like", "empty_like", "ones_like", "zeros_like", "full_like"),
-)
 _CHAIN = frozenset(
     {
         *("to", "cuda", "cpu", "half", "bfloat16", "float", "double", "int", "long", "bool", "type", "contiguous"),
@@ -40,73 +30,30 @@ _CHAIN = frozenset(
         *("requires_grad_", "detach", "clone", "train", "swapaxes", "movedim"),
     }
 )
-_DATA_DEPENDENT = (
-    *("meta tensors", "meta device type tensor", "data-dependent", "data-independent", "Could not guard"),
-    "meta tensor; no data",
-)
-_KEPT_WHOLE = ("silu", "rms_norm")
-"""Composite ops that have one name in our graphs, and lose it when torch decomposes them."""
 
 
-def trace(target: ParsedTarget, device: str) -> Program:
-    """Run the statements, export the call and convert it. Raises CaptureError."""
+def trace(target: Target, device: str) -> Program:
+    """The program of a target, on `device` unless its text names another one. Raises CaptureError."""
+    if isinstance(target, ModelTarget):
+        return trace_model(target, device)
+    if isinstance(target, FileTarget):
+        return trace_file(target, device)
+    return _trace_code(target, device)
+
+
+def _trace_code(target: ParsedTarget, device: str) -> Program:
+    """Run the statements, export the call and convert it."""
     devices: list[str] = []
-    mode = _OnMeta(devices)
-    with torch.no_grad(), mode, _user_code():
+    mode = OnMeta(devices)
+    with torch.no_grad(), mode, user_code():
         namespace: dict[str, Any] = {"torch": torch, "F": nn.functional, "nn": nn, "math": math, "__name__": "__main__"}
         exec(compile(target.statements, "<code>", "exec"), namespace)
         call = _Call(target.call, namespace, devices)
         call(*(tensor for _, tensor in call.inputs))
-    program = _export(call)
+    program = export(call, tuple(tensor for _, tensor in call.inputs))
     given = {f"tensors_{i}": pair for i, pair in enumerate(call.inputs)}
-    graph = convert(program, given, _allows_tf32())
-    named = sorted(devices, key=lambda name: ":" not in name)
-    return Program(graph, target.text, named[0] if named else device)
-
-
-class _OnMeta(TorchFunctionMode):
-    """Sends whatever the code creates or moves to the meta device, and remembers which GPU it named."""
-
-    def __init__(self, devices: list[str]) -> None:
-        super().__init__()
-        self._devices = devices
-        self._creators = {getattr(torch, name) for name in _CREATORS}
-
-    def __torch_function__(
-        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        options = {name: self._moved(value) for name, value in (kwargs or {}).items() if name != "generator"}
-        if func in (torch.Tensor.cuda, torch.Tensor.cpu):
-            self._note(func.__name__, args[1] if len(args) > 1 else options.get("device"))
-            return args[0]
-        if func in self._creators and options.get("device") is None:
-            options["device"] = torch.device("meta")
-        done = func(*(self._moved(value) for value in args), **options)
-        if isinstance(done, torch.Tensor) and done.device.type != "meta":
-            return done.to("meta")
-        return done
-
-    def _moved(self, value: Any) -> Any:
-        if isinstance(value, str) and value.split(":")[0] in ("cuda", "cpu"):
-            value = torch.device(value)
-        if not isinstance(value, torch.device) or value.type == "meta":
-            return value
-        if value.type == "cuda":
-            self._note("cuda", value)
-        return torch.device("meta")
-
-    def _note(self, kind: str, where: Any) -> None:
-        if kind == "cuda":
-            number = where if isinstance(where, int) and not isinstance(where, bool) else getattr(where, "index", None)
-            self._devices.append("cuda" if number is None else f"cuda:{number}")
-
-
-class _AnyGenerator(torch.Generator):
-    """A generator for any device; random values are never drawn."""
-
-    def __new__(cls, device: object = None) -> _AnyGenerator:
-        make: Any = super().__new__
-        return cast(_AnyGenerator, make(cls, device="cpu"))
+    graph = convert(program, given, allows_tf32())
+    return Program(graph, target.text, first_named(devices, device))
 
 
 class _Call(nn.Module):
@@ -125,7 +72,7 @@ class _Call(nn.Module):
             self.add_module(label, module)
 
     def forward(self, *tensors: torch.Tensor) -> Any:
-        with _OnMeta(self._devices):
+        with OnMeta(self._devices):
             return eval(self._code, {**self._namespace, **dict(zip(self._names, tensors, strict=True))})
 
 
@@ -188,7 +135,7 @@ class _TakeOut(ast.NodeTransformer):
         made_by = self._resolve(node.func)
         if isinstance(made_by, type) and issubclass(made_by, nn.Module):
             return True
-        return any(made_by is getattr(torch, name) for name in _CREATORS)
+        return any(made_by is getattr(torch, name) for name in CREATORS)
 
     def _resolve(self, node: ast.expr) -> Any:
         if isinstance(node, ast.Name):
@@ -196,62 +143,3 @@ class _TakeOut(ast.NodeTransformer):
         if isinstance(node, ast.Attribute):
             return getattr(self._resolve(node.value), node.attr, None)
         return None
-
-
-def _export(call: _Call) -> torch.export.ExportedProgram:
-    tensors = tuple(tensor for _, tensor in call.inputs)
-    table: Any = torch.export.default_decompositions()
-    for name in _KEPT_WHOLE:
-        packet = getattr(torch.ops.aten, name)
-        for overload in packet.overloads():
-            table.pop(getattr(packet, overload), None)
-    try:
-        with torch.no_grad():
-            exported = torch.export.export(call, tensors, strict=False)
-            return cast(torch.export.ExportedProgram, exported.run_decompositions(table))
-    except CaptureError:
-        raise
-    except Exception as error:
-        if _is_data_dependent(error):
-            raise DataDependentError(_DATA_TEXT) from None
-        raise UnsupportedOpError(f"torch.export can't capture the call: {_one_line(error)}.") from None
-
-
-_DATA_TEXT = "The code asks for the values of a tensor (an `if` on one, .item(), nonzero): only shapes are known here."
-
-
-@contextmanager
-def _user_code() -> Iterator[None]:
-    """Turns whatever the user's code raises into one sentence, and lets it make generators for a GPU."""
-    made = torch.Generator
-    torch.__dict__["Generator"] = _AnyGenerator
-    try:
-        yield
-    except CaptureError:
-        raise
-    except (Exception, SystemExit) as error:
-        if _is_data_dependent(error):
-            raise DataDependentError(_DATA_TEXT) from None
-        raise UserCodeError(f"The code raised {_one_line(error)}.") from None
-    finally:
-        torch.__dict__["Generator"] = made
-
-
-def _is_data_dependent(error: BaseException) -> bool:
-    return type(error).__name__ in ("DataDependentOutputException", "GuardOnDataDependentSymNode") or any(
-        text in str(error) for text in _DATA_DEPENDENT
-    )
-
-
-def _one_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    text = f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__
-    return text.rstrip(".")
-
-
-def _allows_tf32() -> bool:
-    """Whether the code allowed TF32 for fp32 matmuls; torch has two settings for it and refuses to mix them."""
-    try:
-        return bool(torch.backends.cuda.matmul.allow_tf32) or torch.get_float32_matmul_precision() != "highest"
-    except RuntimeError:
-        return str(torch.backends.cuda.matmul.fp32_precision) == "tf32"

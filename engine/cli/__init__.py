@@ -1,5 +1,5 @@
 """The command line, `emmy`: a thin shell over the rooms below, one file a command."""
 
-from engine.cli.application import main
+from engine.cli.entry import main
 
 __all__ = ["main"]

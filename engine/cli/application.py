@@ -6,7 +6,6 @@ Only the command that was typed is imported, so that `emmy eval` never waits for
 from __future__ import annotations
 
 import logging
-import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -15,9 +14,17 @@ from typing import Annotated
 import typer
 
 from engine import __version__
-from engine.cli.errors import UNEXPECTED, LogFile, report_unexpected
+from engine.cli.entry import INTERRUPTED
+from engine.cli.errors import BAD_INPUT, FAILED, UNEXPECTED, LogFile, complain, report_unexpected
+from engine.cli.streams import discard, open_closed, stdout_fault
+from engine.cli.usage import is_usage_error, usage_line, wants_help
 
-_COMMANDS = {"tune": "engine.cli.tune", "eval": "engine.cli.evaluate", "doctor": "engine.cli.doctor"}
+_COMMANDS = {
+    "tune": "engine.cli.tune",
+    "eval": "engine.cli.evaluate",
+    "import": "engine.cli.import_results",
+    "doctor": "engine.cli.doctor",
+}
 
 
 def application(arguments: Sequence[str]) -> typer.Typer:
@@ -55,17 +62,36 @@ def _version(wanted: bool) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run one command and leave with its exit code: 0 ok, 1 failed, 2 bad input, 130 after Ctrl-C."""
+    """Run one command and leave with its exit code: 0 ok, 1 failed, 2 bad input, 130 after Ctrl-C.
+
+    A closed stdout is like /dev/null. One that can't be written is a failure, and a reader that left is none.
+    """
     arguments = sys.argv[1:] if arguments is None else arguments
+    open_closed()
     logging.getLogger("engine").handlers = [LogFile()]
     try:
-        application(arguments)(args=list(arguments), prog_name="emmy")
+        code = application(arguments)(args=list(arguments), prog_name="emmy", standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader left, as `| head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
-    except KeyboardInterrupt:
-        sys.exit(130)
+        discard(sys.stdout)
+        code = 0
+    except (KeyboardInterrupt, typer.Abort):
+        code = INTERRUPTED
     except Exception as error:
+        code = _told(error, arguments)
+    sys.exit(code)
+
+
+def _told(error: Exception, arguments: Sequence[str]) -> int:
+    """Say in one line what went wrong; returns the exit code."""
+    if is_usage_error(error):
+        if not wants_help(error):  # typer has printed the help
+            complain(usage_line(error, arguments, list(_COMMANDS)))
+        return BAD_INPUT
+    fault = stdout_fault() if isinstance(error, OSError) and error.filename is None else None
+    if fault is None:
         report_unexpected(error)
-        sys.exit(UNEXPECTED)
+        return UNEXPECTED
+    complain(f"stdout can't be written ({fault.strerror}): send it to another file or device")
+    discard(sys.stdout)
+    return FAILED

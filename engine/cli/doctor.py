@@ -12,12 +12,14 @@ import typer
 
 from engine.cli import probe
 from engine.cli.diagnosis import COLUMNS, Finding, diagnose
+from engine.cli.errors import FAILED
 from engine.cli.options import Database, Json
 from engine.cli.output import json_text, records, table_lines, terminal_width
 from engine.data import SHIPPED_DEMO
 from engine.store import Store, StoreError, default_database_path
 
 PROBE_LIMIT_S = 120
+BROKEN = "broken"
 
 
 def register(app: typer.Typer) -> None:
@@ -26,17 +28,23 @@ def register(app: typer.Typer) -> None:
 
 
 def doctor(database: Database = None, json: Json = False) -> None:
-    """Say what this machine has (GPU, driver, torch, Triton, ptxas, database), and what each missing part costs."""
-    findings = [*diagnose(_probed()), _database(database or default_database_path()), _demo()]
+    """Say what this machine has (GPU, driver, torch, Triton, ptxas, database), and what each missing part costs.
+
+    The exit code is 1 if the database is there and can't be read; a missing part is no failure.
+    """
+    kept = _database(database or default_database_path())
+    findings = [*diagnose(_probed()), kept, _demo()]
     rows = [(finding.part, finding.state, finding.found, finding.cost) for finding in findings]
     if json:
         typer.echo(json_text(records(COLUMNS, rows)))
-        return
-    width = terminal_width(sys.stdout)
-    typer.echo("\n".join(table_lines(COLUMNS[:3], [row[:3] for row in rows], width)))
-    costs = [(finding.part, finding.cost) for finding in findings if finding.cost]
-    if costs:
-        typer.echo("\n" + "\n".join(table_lines(("what is missing", "what it costs"), costs, width)))
+    else:
+        width = terminal_width(sys.stdout)
+        typer.echo("\n".join(table_lines(COLUMNS[:3], [row[:3] for row in rows], width)))
+        costs = [(finding.part, finding.cost) for finding in findings if finding.cost]
+        if costs:
+            typer.echo("\n" + "\n".join(table_lines(("what is missing", "what it costs"), costs, width)))
+    if kept.state == BROKEN:
+        raise typer.Exit(FAILED)
 
 
 def _probed() -> dict[str, Any]:
@@ -59,13 +67,13 @@ def _silent(reason: str) -> dict[str, Any]:
 
 
 def _database(path: Path) -> Finding:
-    if not path.exists():
-        return Finding("database", "none yet", str(path), "nothing to browse yet; the first `emmy tune` makes it")
     try:
+        if not path.exists():
+            return Finding("database", "none yet", str(path), "nothing to browse yet; the first `emmy tune` makes it")
         with Store.open(path, read_only=True) as store:
             found = f"{path}, {len(store.runs())} runs, {path.stat().st_size / 1e6:.1f} MB"
     except (OSError, StoreError) as error:
-        return Finding("database", "broken", str(path), str(error))
+        return Finding("database", BROKEN, str(path), str(error))
     return Finding("database", "ok", found, "")
 
 

@@ -19,7 +19,6 @@ from engine.snapshot import Snapshot, apply
 
 BATCH = 2000
 TICK_S = 0.05
-INTERRUPTED = 130
 
 
 class Session(Protocol):

@@ -6,6 +6,7 @@ Tracebacks, and what the engine's thread logs, go to a file in the user's log fo
 from __future__ import annotations
 
 import logging
+import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -16,7 +17,9 @@ import platformdirs
 import typer
 
 from engine.cli.output import printable
+from engine.cli.streams import discard
 
+FAILED = 1
 BAD_INPUT = 2
 UNEXPECTED = 1
 LOG_BYTES = 1_000_000
@@ -24,8 +27,11 @@ LOG_BYTES = 1_000_000
 
 
 def complain(sentence: str) -> None:
-    """Print one line on stderr, in the form that every error of the command line has."""
-    typer.echo(f"emmy: {printable(' '.join(sentence.split()))}", err=True)
+    """Print one line on stderr, in the form that every error has. One that can't be printed has no reader."""
+    try:
+        typer.echo(f"emmy: {printable(' '.join(sentence.split()))}", err=True)
+    except OSError:
+        discard(sys.stderr)
 
 
 def refuse(sentence: str) -> typer.Exit:

@@ -8,8 +8,9 @@ import typer
 
 from engine.cli.database import chosen_database
 from engine.cli.errors import refuse, refusing
+from engine.cli.knob_text import knob_word
 from engine.cli.options import Database, Demo, Json, KernelText
-from engine.cli.output import cell_text, json_text, share_text, terminal_width, text_lines
+from engine.cli.output import json_text, share_text, terminal_width, text_lines
 from engine.store import FailureCluster, Store, StoreError
 
 LABEL = 10
@@ -17,7 +18,10 @@ LABEL = 10
 
 
 def failures(kernel: KernelText = "", database: Database = None, demo: Demo = False, json: Json = False) -> None:
-    """Show failed candidates by cause, the most frequent first, with the knob values that set them apart."""
+    """Show failed candidates by cause, the most frequent first, with the knob values that set them apart.
+
+    A --kernel that nothing matches is bad input: exit code 2, a sentence on stderr, and [] as JSON.
+    """
     path = chosen_database(database, demo)
     with refusing(StoreError), Store.open(path, read_only=True) as store:
         found = store.failures(kernel)
@@ -47,7 +51,7 @@ def _record(cluster: FailureCluster) -> dict[str, object]:
 
 def _lines(cluster: FailureCluster, width: int | None) -> list[str]:
     """A cluster as named lines; `knobs` says of each value how many of the other candidates have it too."""
-    knobs = [f"{knob.name}={cell_text(knob.value)} ({share_text(knob.elsewhere)} of others)" for knob in cluster.shared]
+    knobs = [f"{knob_word(knob.name, knob.value)} ({share_text(knob.elsewhere)} of others)" for knob in cluster.shared]
     parts = {
         "count": f"{cluster.count} × {', '.join(cluster.kinds)}",
         "kernels": ", ".join(cluster.kernels),

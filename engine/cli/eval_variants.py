@@ -17,13 +17,16 @@ from engine.store import KernelVariants, Store, StoreError, VariantRow
 def variants(
     kernel: KernelText = "", top: Top = 10, database: Database = None, demo: Demo = False, json: Json = False
 ) -> None:
-    """Show each kernel's fastest schedules, with their knobs, times in us and what the compiler said."""
+    """Show each kernel's fastest schedules, with their knobs, times in us and what the compiler said.
+
+    A --kernel that nothing matches is bad input: exit code 2, a sentence on stderr, and [] as JSON.
+    """
     path = chosen_database(database, demo)
     with refusing(StoreError), Store.open(path, read_only=True) as store:
         found = store.variants(kernel, top)
     if json:
         typer.echo(json_text([_record(one, row) for one in found for row in one.rows]))
-    else:
+    elif found or not kernel:
         width = terminal_width(sys.stdout)
         tables = ["\n".join(variant_lines(one, width)) for one in found]
         typer.echo("\n\n".join(tables) or f"{path} holds no measurement yet")

@@ -8,33 +8,83 @@ from typing import Annotated
 
 import typer
 
+REPLAY = "replay"
+"""The device that answers from a recording."""
+
+DEMO_PACE_S = 0.02
+PACE_LIMIT_S = 3600
+"""The longest that a replayed candidate may take: a person watches it, and a mistyped number must not hang."""
+
+LARGEST = 2**31 - 1
+"""The largest count or seed: what a database and every random generator can hold."""
+
 Code = Annotated[
     str, typer.Option(metavar="TEXT", help="Python text whose last statement is a call; torch, F and nn are in scope.")
 ]
+TargetName = Annotated[
+    str,
+    typer.Argument(
+        metavar="[TARGET]",
+        help="A Hugging Face model's id or folder, or file.py:function_or_module.",
+        show_default=False,
+    ),
+]
+Layer = Annotated[int | None, typer.Option(min=0, help="Only this layer of TARGET, counted from 0.")]
+Dtype = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Of TARGET: bfloat16 (the default), float16 or float32.")
+]
+SeqLen = Annotated[int | None, typer.Option(min=1, help="Tokens a sequence that TARGET is fed. Default: 512.")]
+Batch = Annotated[int | None, typer.Option(min=1, help="Sequences that TARGET is fed. Default: 1.")]
 Database = Annotated[
     Path | None, typer.Option("--db", metavar="PATH", help="The database. Default: the one in your data folder.")
 ]
 Demo = Annotated[bool, typer.Option("--demo", help="Use the recorded demo: no GPU and no torch needed.")]
 DeviceName = Annotated[
-    str, typer.Option(metavar="NAME", help="cuda:0, cuda:1, ...; or replay, to search a recorded database again.")
+    str | None,
+    typer.Option(
+        metavar="NAME", help="cuda:0 (the default), cuda:1, ...; or replay, to search a recorded database again."
+    ),
 ]
-Patience = Annotated[int, typer.Option(help="Candidates without a new best that end a kernel's search.")]
-Seed = Annotated[int, typer.Option(help="Fixes every random choice.")]
-PriorName = Annotated[str, typer.Option(metavar="NAME", help="What steers: latest, cold, or the id of a run.")]
+Patience = Annotated[int, typer.Option(max=LARGEST, help="Candidates without a new best that end a kernel's search.")]
+Seed = Annotated[
+    int,
+    typer.Option(
+        min=0, max=LARGEST, help="0 follows the prior as it is; another number takes another path, always the same one."
+    ),
+]
+PriorName = Annotated[
+    str, typer.Option(metavar="NAME", help="What steers: latest, cold, or a run's id (not in a replay).")
+]
 Jobs = Annotated[int | None, typer.Option(help="Compile processes. Default: by the number of cores.")]
-Pace = Annotated[float | None, typer.Option(min=0.0, help="Seconds that a replayed candidate takes.")]
+Pace = Annotated[
+    float | None,
+    typer.Option(
+        help=f"Seconds that a replayed candidate takes, 0 to {PACE_LIMIT_S}. Default: 0; with --demo {DEMO_PACE_S}."
+    ),
+]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="One line a step.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Errors only.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, as the last line of stdout.")]
+RunJson = Annotated[
+    bool,
+    typer.Option(
+        "--json",
+        help="Print JSON, as the last line of stdout. Its best_us is the best time of the costliest kernel of the"
+        " chosen grouping.",
+    ),
+]
 KernelText = Annotated[
     str, typer.Option("--kernel", metavar="TEXT", help="Only kernels whose name, family, shape or key has this text.")
 ]
-Top = Annotated[int, typer.Option(min=1, help="How many of each kernel's fastest schedules.")]
+Top = Annotated[int, typer.Option(min=1, max=LARGEST, help="How many of each kernel's fastest schedules.")]
 
 
 @dataclass(frozen=True, slots=True)
 class TuneRequest:
-    """The options of one `emmy tune`. `replayed`: a recording answers instead of a GPU; `pace` is s a candidate."""
+    """The options of one `emmy tune`. `replayed`: a recording answers instead of a GPU; `pace` is s a candidate.
+
+    `target` with how it is fed (None: the default) stands where `code` is empty.
+    """
 
     code: str
     database: Path | None
@@ -49,3 +99,8 @@ class TuneRequest:
     verbose: bool
     quiet: bool
     json: bool
+    target: str = ""
+    layer: int | None = None
+    dtype: str | None = None
+    seq_len: int | None = None
+    batch: int | None = None

@@ -54,8 +54,6 @@ def cell_text(value: object) -> str:
     """One value as a person reads it; "-" where there is none."""
     if value is None or value == "":
         return "-"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
     return us_text(value) if isinstance(value, float) else printable(str(value))
 
 

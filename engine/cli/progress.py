@@ -6,9 +6,11 @@ Both read the snapshot that the events of the run fold into, as the screens do.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from enum import Enum
 from typing import TextIO
 
+from engine.cli.knob_text import schedule_line
 from engine.cli.output import printable, terminal_width, us_text
 from engine.events import Event, KernelFinished, KernelStarted, Logged, Measured, RunState, StateChanged
 from engine.snapshot import KernelRow, Snapshot
@@ -35,13 +37,13 @@ class Progress:
         self._painted_at = 0.0
         self._on_screen = False
         self._last: Measured | None = None
+        self._deploy_us: dict[str, float] = {}
 
     def show(self, snapshot: Snapshot, event: Event) -> None:
         """Print what one event, just folded into `snapshot`, has brought."""
-        if isinstance(event, Measured):
-            self._last = event
+        self._note(event)
         if self._detail is Detail.VERBOSE:
-            self._write(step_line(snapshot, event))
+            self._write(step_line(snapshot, event, self._deploy_us))
         elif self._detail is Detail.NORMAL and terminal_width(self._live) is None:
             self._write(milestone_line(snapshot, event))
 
@@ -62,6 +64,15 @@ class Progress:
             self._live.write("\r\x1b[K")
             self._live.flush()
             self._on_screen = False
+
+    def _note(self, event: Event) -> None:
+        """Keep what the lines need beside the snapshot: the last ranking time, and each kernel's best deploy time."""
+        if isinstance(event, KernelStarted):
+            self._deploy_us.pop(event.kernel, None)
+        elif isinstance(event, Measured) and event.regime != Regime.DEPLOY:
+            self._last = event
+        elif isinstance(event, Measured) and event.us is not None:
+            self._deploy_us[event.kernel] = min(event.us, self._deploy_us.get(event.kernel, event.us))
 
     def _write(self, line: str) -> None:
         if line:
@@ -95,8 +106,12 @@ def live_line(snapshot: Snapshot, last: Measured | None) -> str:
     return "  ".join(parts)
 
 
-def step_line(snapshot: Snapshot, event: Event) -> str:
-    """The line of one step for `-v`: a decided candidate, a re-measurement, or a milestone."""
+def step_line(snapshot: Snapshot, event: Event, deploy_us: Mapping[str, float]) -> str:
+    """The line of one step for `-v`: a decided candidate, a re-measurement, or a milestone.
+
+    The best beside a time is that of the time's own regime, because the two can't be compared; `deploy_us` has each
+    kernel's best deploy time so far, in us.
+    """
     if not isinstance(event, Measured):
         return milestone_line(snapshot, event)
     row = snapshot.kernels.get(event.kernel)
@@ -105,9 +120,11 @@ def step_line(snapshot: Snapshot, event: Event) -> str:
     else:
         answer = f"{event.failure}: {event.cause}" if event.failure else f"{event.status:>11}"
     step = f"#{event.trial}" if event.trial else event.regime
-    best = f"{'new best' if event.best else 'best':>8} {us_text(row.best_us if row else None):>7} us"
+    ranking_us = row.best_us if row else None
+    best_us = deploy_us.get(event.kernel) if event.regime == Regime.DEPLOY else ranking_us
+    best = f"{'new best' if event.best else 'best':>8} {us_text(best_us):>7} us"
     served = "cached" if event.cached else ""
-    return f"{kernel_name(row, event.kernel)}  {step:<6} {answer}  {best}  {served:<6}  {event.schedule}"
+    return f"{kernel_name(row, event.kernel)}  {step:<6} {answer}  {best}  {served:<6}  {schedule_line(event.schedule)}"
 
 
 def milestone_line(snapshot: Snapshot, event: Event) -> str:
@@ -117,9 +134,8 @@ def milestone_line(snapshot: Snapshot, event: Event) -> str:
             return f"{kernel_name(snapshot.kernels.get(event.kernel), event.kernel)}: search starts"
         case Measured(best=True, regime=Regime.RANKING):
             row = snapshot.kernels.get(event.kernel)
-            return (
-                f"{kernel_name(row, event.kernel)}  #{event.trial}  new best {us_text(event.us)} us  {event.schedule}"
-            )
+            best = f"#{event.trial}  new best {us_text(event.us)} us"
+            return f"{kernel_name(row, event.kernel)}  {best}  {schedule_line(event.schedule)}"
         case KernelFinished():
             row = snapshot.kernels.get(event.kernel)
             us = event.best_us if row is None else row.chosen_us

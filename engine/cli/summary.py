@@ -6,10 +6,15 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from engine.cli.output import duration_text, share_text, table_lines, us_text
+from engine.cli.knob_text import schedule_line
+from engine.cli.options import REPLAY
+from engine.cli.output import duration_text, share_text, table_lines, text_lines, us_text
+from engine.cli.programs import ProgramKernel, ProgramKernels, programs_of
 from engine.cli.progress import kernel_name
-from engine.events import RunFinished
-from engine.snapshot import KernelRow, Snapshot
+from engine.events import Assembled, RunFinished, RunState
+from engine.snapshot import Snapshot
+
+NOT_RECORDED = "not recorded"
 
 
 def summary_lines(snapshot: Snapshot, database: Path, width: int | None) -> list[str]:
@@ -17,20 +22,33 @@ def summary_lines(snapshot: Snapshot, database: Path, width: int | None) -> list
     finished = snapshot.finished
     counts = f"measured {snapshot.measured}, cached {snapshot.cached}, failed {snapshot.failed}"
     lines = [counts if finished is None else f"{counts} in {duration_text(finished.wall_s)}"]
-    if snapshot.kernels:
-        rows = [
-            (kernel_name(row, key), row.count, row.chosen_us, row.best_schedule or row.reason)
-            for key, row in snapshot.kernels.items()
-        ]
-        lines += ["", *table_lines(("kernel", "count", "best us", "schedule"), rows, width)]
+    programs = programs_of(snapshot)
+    for number, program in enumerate(programs, start=1):
+        lines.append("")
+        if len(programs) > 1:
+            title = f"program {number} of {len(programs)}, {us_text(program.sum_us)} us: {program.target}"
+            lines += text_lines(title, width)
+        lines += _kernel_table(program, width)
     if finished is not None:
-        lines += ["", *_total_lines(finished)]
+        lines += ["", *_total_lines(snapshot, finished, programs)]
     path = shlex.quote(str(database))
     lines += ["", f"database   {path}", f"next       emmy-tui {path}", f"           emmy eval variants --db {path}"]
     return lines
 
 
-def _total_lines(finished: RunFinished) -> list[str]:
+def _kernel_table(program: ProgramKernels, width: int | None) -> list[str]:
+    """Its kernels; a column marks those of the chosen grouping where there are others too."""
+    rows = []
+    marked = not all(kernel.chosen for kernel in program.kernels) and any(kernel.chosen for kernel in program.kernels)
+    for kernel in program.kernels:
+        row = kernel.row
+        mark = [("yes" if kernel.chosen else None)] if marked else []
+        schedule = schedule_line(row.best_schedule) if row.best_schedule else row.reason
+        rows.append([kernel_name(row, row.kernel), kernel.count, row.chosen_us, *mark, schedule])
+    return table_lines(("kernel", "count", "best us", *(["chosen"] if marked else []), "schedule"), rows, width)
+
+
+def _total_lines(snapshot: Snapshot, finished: RunFinished, programs: Sequence[ProgramKernels]) -> list[str]:
     lines = []
     if finished.sum_us is not None:
         lines.append(f"sum        {us_text(finished.sum_us)} us")
@@ -39,12 +57,33 @@ def _total_lines(finished: RunFinished) -> list[str]:
         if finished.sum_us:
             gap = f" ({100 * (finished.assembled_us / finished.sum_us - 1):+.1f} % against the sum of its kernels)"
         lines.append(f"assembled  {us_text(finished.assembled_us)} us{gap}")
-    shares = f"searching {share_text(finished.search_share)}, GPU idle {share_text(finished.gpu_idle_share)}"
+    elif finished.sum_us is not None and snapshot.state == RunState.FINISHED:
+        lines.append(f"assembled  {_missing_assembled(snapshot, programs)}")
+    shares = f"searching {share_text(finished.search_share)}"
+    if not _replayed(snapshot):
+        shares += f", GPU idle {share_text(finished.gpu_idle_share)}"
     return [*lines, f"wall time  {shares}"]
 
 
+def _missing_assembled(snapshot: Snapshot, programs: Sequence[ProgramKernels]) -> str:
+    """Why there is no assembled time: a recording lacks it, or the assembled graph failed; for how many programs."""
+    reasons = [event.reason for event in snapshot.log if isinstance(event, Assembled) and event.assembled_us is None]
+    cause = next((reason for reason in reasons if reason and reason != NOT_RECORDED), "")
+    text = f"not timed: {cause}" if cause else NOT_RECORDED
+    missing = sum(program.assembled_us is None for program in programs)
+    return text if missing in (0, len(programs)) else f"{text} ({missing} of {len(programs)} programs)"
+
+
+def _replayed(snapshot: Snapshot) -> bool:
+    return snapshot.run is not None and snapshot.run.device == REPLAY
+
+
 def summary_object(snapshot: Snapshot, database: Path, failure: str | None) -> dict[str, object]:
-    """The end block as one object; `failure` is the sentence of a failed run, else None. Times are in us."""
+    """The end block as one object; `failure` is the sentence of a failed run, else None. Times are in us.
+
+    `best_us` is the best time of the costliest kernel of the chosen grouping. A replay uses no GPU, so its
+    `gpu_idle_share` is None.
+    """
     finished = snapshot.finished
     return {
         "measured": snapshot.measured,
@@ -54,32 +93,32 @@ def summary_object(snapshot: Snapshot, database: Path, failure: str | None) -> d
         "sum_us": finished.sum_us if finished else None,
         "assembled_us": finished.assembled_us if finished else None,
         "search_share": finished.search_share if finished else None,
-        "gpu_idle_share": finished.gpu_idle_share if finished else None,
+        "gpu_idle_share": finished.gpu_idle_share if finished and not _replayed(snapshot) else None,
         "wall_s": finished.wall_s if finished else None,
         "state": snapshot.state,
         "failure": failure,
         "database": str(database),
-        "kernels": _kernel_objects(list(snapshot.kernels.values())),
+        "kernels": [_kernel_object(program, kernel) for program in programs_of(snapshot) for kernel in program.kernels],
     }
 
 
-def _kernel_objects(rows: Sequence[KernelRow]) -> list[dict[str, object]]:
-    return [
-        {
-            "key": row.kernel,
-            "label": row.label,
-            "family": row.family,
-            "shape": row.shape,
-            "count": row.count,
-            "state": row.state,
-            "reason": row.reason,
-            "best_us": row.chosen_us,
-            "ranking_us": row.best_us,
-            "deploy_us": row.deploy_us,
-            "schedule": row.best_schedule,
-            "measured": row.measured,
-            "cached": row.cached,
-            "failed": row.failed,
-        }
-        for row in rows
-    ]
+def _kernel_object(program: ProgramKernels, kernel: ProgramKernel) -> dict[str, object]:
+    row = kernel.row
+    return {
+        "key": row.kernel,
+        "label": row.label,
+        "family": row.family,
+        "shape": row.shape,
+        "program": program.target,
+        "chosen": kernel.chosen,
+        "count": kernel.count,
+        "state": row.state,
+        "reason": row.reason,
+        "best_us": row.chosen_us,
+        "ranking_us": row.best_us,
+        "deploy_us": row.deploy_us,
+        "schedule": schedule_line(row.best_schedule),
+        "measured": row.measured,
+        "cached": row.cached,
+        "failed": row.failed,
+    }

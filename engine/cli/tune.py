@@ -4,24 +4,33 @@ from __future__ import annotations
 
 import typer
 
+from engine.cli.entry import Loading
 from engine.cli.errors import refuse
 from engine.cli.options import (
+    PACE_LIMIT_S,
+    REPLAY,
+    Batch,
     Code,
     Database,
     Demo,
     DeviceName,
+    Dtype,
     Jobs,
-    Json,
+    Layer,
     Pace,
     Patience,
     PriorName,
     Quiet,
+    RunJson,
     Seed,
+    SeqLen,
+    TargetName,
     TuneRequest,
     Verbose,
 )
 
-REPLAY = "replay"
+REPLAY_PRIORS = ("latest", "cold")
+DEFAULT_DEVICE = "cuda:0"
 
 
 def register(app: typer.Typer) -> None:
@@ -30,10 +39,15 @@ def register(app: typer.Typer) -> None:
 
 
 def tune(
+    target: TargetName = "",
     code: Code = "",
+    layer: Layer = None,
+    dtype: Dtype = None,
+    seq_len: SeqLen = None,
+    batch: Batch = None,
     database: Database = None,
     demo: Demo = False,
-    device: DeviceName = "cuda:0",
+    device: DeviceName = None,
     patience: Patience = 50,
     seed: Seed = 0,
     prior: PriorName = "latest",
@@ -41,22 +55,64 @@ def tune(
     pace: Pace = None,
     verbose: Verbose = False,
     quiet: Quiet = False,
-    json: Json = False,
+    json: RunJson = False,
 ) -> None:
-    """Search for the fastest kernels of a program on this GPU, or replay a recorded search.
+    """Search for the fastest kernels of a model or of code on this GPU, or replay a recorded search.
 
     Each result is in the database as soon as it is measured: Ctrl-C loses nothing, the same command goes on from there.
     """
     replayed = demo or device == REPLAY
-    if not code and not replayed:
-        raise refuse("nothing to tune: give --code TEXT, or --demo to replay the recorded demo")
-    if pace is not None and not replayed:
-        raise refuse("--pace slows a replay down: give it with --demo or --device replay")
-    if verbose and quiet:
-        raise refuse("-v and -q contradict each other: give one of them")
+    if demo and device not in (None, REPLAY):
+        raise refuse(f"--demo replays a recording, and --device {device} measures: leave one of them away")
     request = TuneRequest(
-        code, database, demo, device, replayed, patience, seed, prior, jobs, pace, verbose, quiet, json
+        *(code, database, demo, device or DEFAULT_DEVICE, replayed, patience, seed, prior, jobs, pace, verbose, quiet),
+        *(json, target, layer, dtype, seq_len, batch),
     )
-    from engine.cli.tuning import run_request
+    for wrong, sentence in (*_contradictions(request), *_of_replays(request)):
+        if wrong:
+            raise refuse(sentence)
+    with Loading():
+        from engine.cli.tuning import run_request
 
     raise typer.Exit(run_request(request))
+
+
+def _contradictions(request: TuneRequest) -> list[tuple[bool, str]]:
+    """What options can't be given together, each with the sentence that says so."""
+    program = bool(request.code or request.target)
+    fed = any(option is not None for option in (request.layer, request.dtype, request.seq_len, request.batch))
+    return [
+        (
+            not program and not request.replayed,
+            "nothing to tune: give a TARGET or --code TEXT, or --demo to replay the recorded demo",
+        ),
+        (bool(request.code and request.target), "TARGET and --code are two programs: give one of them"),
+        (
+            fed and not request.target,
+            "--layer, --dtype, --seq-len and --batch say how a TARGET is fed: name one",
+        ),
+        (request.verbose and request.quiet, "-v and -q contradict each other: give one of them"),
+    ]
+
+
+def _of_replays(request: TuneRequest) -> list[tuple[bool, str]]:
+    """What means something in a replay alone, or means nothing there."""
+    pace, prior, replayed = request.pace, request.prior, request.replayed
+    return [
+        (
+            pace is not None and not replayed,
+            "--pace slows a replay down: give it with --demo or --device replay",
+        ),
+        (
+            pace is not None and not 0 <= pace <= PACE_LIMIT_S,  # nan is in no range
+            f"--pace is seconds a candidate, from 0 to {PACE_LIMIT_S}, not {pace}",
+        ),
+        (
+            replayed and prior not in REPLAY_PRIORS,
+            f"--prior {prior!r} steers no replay: it is latest or cold there",
+        ),
+        (
+            replayed and request.jobs is not None,
+            "--jobs counts compile processes, and a replay compiles nothing: leave it away",
+        ),
+    ]

@@ -8,27 +8,27 @@ from pathlib import Path
 
 import typer
 
+from engine.capture import CaptureError, TargetOptions, target_text
 from engine.cli.database import chosen_database
 from engine.cli.drive import run_session
-from engine.cli.errors import BAD_INPUT, complain, refusing
-from engine.cli.options import TuneRequest
+from engine.cli.errors import BAD_INPUT, FAILED, complain, refusing
+from engine.cli.options import DEMO_PACE_S, TuneRequest
 from engine.cli.output import json_text, terminal_width
 from engine.cli.progress import Detail, Progress
 from engine.cli.summary import summary_lines, summary_object
 from engine.session import TuningSession
 from engine.tune import Settings
 
-DEMO_PACE_S = 0.02
-FAILED = 1
-
 
 def run_request(request: TuneRequest) -> int:
     """Run one session and print it; returns the exit code. Leaves with 2 for settings that can't work."""
+    with refusing(CaptureError):
+        program = _program_text(request)
     with refusing(ValueError):
         settings = Settings(patience=request.patience, seed=request.seed, prior=request.prior, jobs=request.jobs)
     path = chosen_database(request.database, request.demo)
     detail = Detail.QUIET if request.quiet else Detail.VERBOSE if request.verbose else Detail.NORMAL
-    with _session(request, path, settings) as session:
+    with _session(request, program, path, settings) as session:
         snapshot, interrupted = run_session(session, Progress(detail, sys.stdout, sys.stderr))
     if session.failure is not None:
         complain(session.failure)
@@ -41,9 +41,20 @@ def run_request(request: TuneRequest) -> int:
     return interrupted or (FAILED if session.failure is not None else 0)
 
 
-def _session(request: TuneRequest, path: Path, settings: Settings) -> TuningSession:
+def _program_text(request: TuneRequest) -> str:
+    """The text that the run is known by: the code as it was typed, or the line that says target and options."""
+    if not request.target:
+        return request.code
+    plain = TargetOptions()
+    options = TargetOptions(
+        request.layer, request.dtype or plain.dtype, request.seq_len or plain.seq_len, request.batch or plain.batch
+    )
+    return target_text(request.target, options)
+
+
+def _session(request: TuneRequest, program: str, path: Path, settings: Settings) -> TuningSession:
     if request.replayed:
         pace = request.pace if request.pace is not None else DEMO_PACE_S if request.demo else 0.0
-        return TuningSession.replay(path, settings=settings, pace=pace, target=request.code or None)
+        return TuningSession.replay(path, settings=settings, pace=pace, target=program or None)
     command = shlex.join(["emmy", *sys.argv[1:]])
-    return TuningSession.tune(request.code, database=path, settings=settings, device=request.device, command=command)
+    return TuningSession.tune(program, database=path, settings=settings, device=request.device, command=command)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.cli.output import cell_text, table_lines, table_width, text_lines
-from engine.knobs import canonical_position
+from engine.cli.knob_text import knob_word, names_in_order
+from engine.cli.output import table_lines, table_width, text_lines
 from engine.store import KernelVariants, VariantRow
 
 FACTS = ("rank", "us", "low_us", "high_us", "deploy_us", "registers", "spills", "shared_bytes", "error", "failure")
@@ -18,9 +18,9 @@ YIELDING = ("error", "spills", "low_us", "high_us", "shared_bytes", "registers",
 
 def variant_lines(kernel: KernelVariants, width: int | None) -> list[str]:
     """Title, counts, the shared knobs, and the rows with the knobs that differ; `width` None cuts nothing."""
-    names = sorted({name for row in kernel.rows for name in row.schedule}, key=lambda name: canonical_position(name, 0))
+    names = names_in_order({name for row in kernel.rows for name in row.schedule})
     varying = [name for name in names if len({repr(row.schedule.get(name)) for row in kernel.rows}) > 1]
-    shared = [f"{name}={cell_text(kernel.rows[0].schedule[name])}" for name in names if name not in varying]
+    shared = [knob_word(name, kernel.rows[0].schedule[name]) for name in names if name not in varying]
     title = f"{kernel.label or kernel.family} {kernel.shape} {kernel.kernel}"
     texts = [title, f"{kernel.gpu}: {kernel.ok} ok, {kernel.failed} failed"]
     texts += [f"all with {' '.join(shared)}"] if shared else []
@@ -36,7 +36,7 @@ def _table(rows: Sequence[VariantRow], knobs: Sequence[str], width: int | None) 
         columns, cells = _wide(rows, [name for name in facts if name not in YIELDING[:yielded]], knobs)
         if width is None or table_width(columns, cells) <= width:
             return table_lines(columns, cells, width)
-    texts = [" ".join(f"{name}={cell_text(row.schedule.get(name))}" for name in knobs) for row in rows]
+    texts = [" ".join(knob_word(name, row.schedule[name]) for name in knobs if name in row.schedule) for row in rows]
     narrow = [(row.rank, row.us, row.failure or text) for row, text in zip(rows, texts, strict=True)]
     return table_lines(("rank", "us", "knobs"), narrow, width)
 

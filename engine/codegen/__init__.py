@@ -9,7 +9,9 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from engine.codegen import legality
+from engine.codegen.attention import Attention
 from engine.codegen.contraction import Contraction
+from engine.codegen.extern import Extern
 from engine.codegen.family import Family
 from engine.codegen.pointwise import Pointwise
 from engine.codegen.rowwise import Rowwise
@@ -19,7 +21,7 @@ from engine.ir.kernel import Kernel
 from engine.vocabulary import Schedule, Target
 
 FAMILIES: Mapping[str, Family] = MappingProxyType(
-    {family.name: family for family in (Contraction(), Rowwise(), Pointwise())}
+    {family.name: family for family in (Contraction(), Attention(), Rowwise(), Pointwise(), Extern())}
 )
 """Every family by the name that a kernel carries."""
 

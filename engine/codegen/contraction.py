@@ -1,4 +1,4 @@
-"""Contraction kernels: one matmul with pointwise prologues on its operands and a pointwise epilogue on its result."""
+"""Contraction kernels: one matmul, or a few of one left operand, with pointwise prologues and a pointwise epilogue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a contraction body is: one matmul, how each operand is read, and what its outputs add to it."""
+"""What a contraction body is: one matmul, or a few of one left operand; how each operand is read; its outputs."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from engine.codegen.outputs import Output, stored_outputs
 from engine.ir.graph import DTYPE_BYTES, Graph
 from engine.ir.measures import matmul_extents
 from engine.ir.ops import REDUCTIONS
+from engine.ir.siblings import MAX_SIBLINGS, are_siblings
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,11 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class ContractionFacts:
-    """`batch` products of m x k by k x n. `dtype` is that of the multiplied tiles, `accumulator` of their sum."""
+    """`batch` products of m x k by k x n. `dtype` is that of the multiplied tiles, `accumulator` of their sum.
+
+    `siblings` are further matmuls of the same left operand and of equal extents, each with its right operand; a tile
+    of every one of them is held at once.
+    """
 
     body: Graph
     matmul: int
@@ -64,6 +69,16 @@ class ContractionFacts:
     left: Operand
     right: Operand
     outputs: tuple[Output, ...]
+    siblings: tuple[tuple[int, Operand], ...] = ()
+
+    @property
+    def products(self) -> int:
+        """How many matmuls there are."""
+        return 1 + len(self.siblings)
+
+    @property
+    def rights(self) -> tuple[Operand, ...]:
+        return (self.right, *(operand for _, operand in self.siblings))
 
     @property
     def element_bytes(self) -> int:
@@ -71,17 +86,19 @@ class ContractionFacts:
 
     @property
     def shares_operand(self) -> bool:
-        """One side multiplies an input as it is, and the other computes on that same input in the same loop."""
-        left, right = self.left, self.right
-        raw_left = left.source is not None and right.source is None and left.source in right.read
-        return raw_left or (right.source is not None and left.source is None and right.source in left.read)
+        """One operand multiplies an input as it is, and another computes on that same input in the same loop."""
+        operands = (self.left, *self.rights)
+        computed = frozenset().union(*(operand.read for operand in operands if operand.source is None))
+        return any(operand.source in computed for operand in operands)
 
 
 def contraction_facts(body: Graph) -> ContractionFacts:
     """Read the body. Raises Unsupported or FrameError with a sentence when it is no contraction kernel."""
     matmuls = [i for i, op in enumerate(body.ops) if op.kind == "matmul"]
-    if len(matmuls) != 1:
-        raise Unsupported(f"A contraction kernel holds one matmul, not {len(matmuls)}.")
+    if not 1 <= len(matmuls) <= MAX_SIBLINGS:
+        raise Unsupported(
+            f"A contraction kernel holds one matmul, or up to {MAX_SIBLINGS} of one operand, not {len(matmuls)}."
+        )
     for op in body.ops:
         if op.kind in REDUCTIONS and op.out.numel != body.ops[op.inputs[0]].out.numel:
             raise Unsupported("A contraction kernel holds no reduction beside its matmul.")
@@ -89,6 +106,8 @@ def contraction_facts(body: Graph) -> ContractionFacts:
     batch, m, n, k = matmul_extents(body, op)
     if batch * m * n * k == 0:
         raise Unsupported("A matmul of an empty tensor has nothing to multiply.")
+    if any(not are_siblings(body, matmuls[0], i) for i in matmuls[1:]):
+        raise Unsupported("The matmuls of a contraction kernel differ in their left operand, extents or precision.")
     dtype = body.ops[op.inputs[0]].out.dtype
     if dtype == "float64":
         raise Unsupported("A float64 matmul is not written by the contraction family.")
@@ -109,6 +128,7 @@ def contraction_facts(body: Graph) -> ContractionFacts:
         _operand(body, op.inputs[0], batch, (m, k)),
         _operand(body, op.inputs[1], batch, (k, n)),
         outputs,
+        tuple((i, _operand(body, body.ops[i].inputs[1], batch, (k, n))) for i in matmuls[1:]),
     )
 
 

@@ -32,7 +32,7 @@ def offered_values(facts: ContractionFacts) -> dict[str, tuple[KnobValue, ...]]:
     precision: tuple[KnobValue, ...] = ("ieee",)
     if facts.dtype == "float32":
         precision = ("ieee", "tf32x3", "tf32") if facts.allow_tf32 else ("ieee", "tf32x3")
-    described = any(operand.matrix is not None for operand in (facts.left, facts.right))
+    described = any(operand.matrix is not None for operand in (facts.left, *facts.rights))
     return {
         "BLOCK_M": _up_to("BLOCK_M", facts.m),
         "BLOCK_N": _up_to("BLOCK_N", facts.n),
@@ -53,7 +53,7 @@ def _laws(facts: ContractionFacts, target: Target) -> tuple[Rule, ...]:
         Rule(_TILE, _tile_limit),
         Rule(("PRECISION",), _precision(facts)),
         Rule((*_TILE, "LOADS"), _descriptors(facts, target)),
-        Rule(("BLOCK_M", "BLOCK_N", "NUM_WARPS"), _accumulators),
+        Rule(("BLOCK_M", "BLOCK_N", "NUM_WARPS"), _accumulators(facts)),
         Rule(("BLOCK_M", "NUM_STAGES"), _shared_operand(facts)),
         Rule((*_TILE, "PRECISION", "LOADS", "NUM_WARPS", "NUM_STAGES"), _shared(facts, target)),
         Rule(("GROUP_M",), lambda v: None if int(v["GROUP_M"]) >= 1 else "GROUP_M is at least 1."),
@@ -93,13 +93,12 @@ def _descriptors(facts: ContractionFacts, target: Target) -> _Check:
             return None
         if target.capability < 90:
             return "LOADS=descriptor needs TMA, which came with compute capability 9.0."
-        found = [o for o in (facts.left, facts.right) if o.matrix is not None]
+        found = [o for o in (facts.left, *facts.rights) if o.matrix is not None]
         if not found:
             return f"LOADS=descriptor has no operand to load: {facts.left.no_matrix}; {facts.right.no_matrix}."
         m, n, k = int(v["BLOCK_M"]), int(v["BLOCK_N"]), int(v["BLOCK_K"])
-        blocks = {"left": (m, k), "right": (k, n)}
-        for side, operand in (("left", facts.left), ("right", facts.right)):
-            reason = _descriptor_block(facts, operand, blocks[side], k)
+        for operand in (facts.left, *facts.rights):
+            reason = _descriptor_block(facts, operand, (m, k) if operand is facts.left else (k, n), k)
             if reason:
                 return reason
         return None
@@ -122,9 +121,12 @@ def _descriptor_block(facts: ContractionFacts, operand: Operand, block: tuple[in
     return None
 
 
-def _accumulators(v: Values) -> str | None:
-    each = int(v["BLOCK_M"]) * int(v["BLOCK_N"]) // (32 * int(v["NUM_WARPS"]))
-    return f"{each} accumulators a thread don't fit its 255 registers." if each > 255 else None
+def _accumulators(facts: ContractionFacts) -> _Check:
+    def broken(v: Values) -> str | None:
+        each = facts.products * int(v["BLOCK_M"]) * int(v["BLOCK_N"]) // (32 * int(v["NUM_WARPS"]))
+        return f"{each} accumulators a thread don't fit its 255 registers." if each > 255 else None
+
+    return broken
 
 
 def _shared_operand(facts: ContractionFacts) -> _Check:
@@ -166,7 +168,8 @@ def pipeline_bytes(facts: ContractionFacts, v: Values, target: Target, *, least:
     unit = multiplier(facts, v, target)
     tf32 = unit is Multiplier.WGMMA and facts.element_bytes == 4
     total, turned = 0, 0
-    for operand, extent in ((facts.left, int(v["BLOCK_M"])), (facts.right, int(v["BLOCK_N"]))):
+    rights = ((right, int(v["BLOCK_N"])) for right in facts.rights)
+    for operand, extent in ((facts.left, int(v["BLOCK_M"])), *rights):
         if least and operand.matrix is None:
             continue
         buffers = stages if unit is Multiplier.WGMMA else stages - 1
@@ -258,7 +261,7 @@ def _raster(facts: ContractionFacts, target: Target) -> _Check:
         m, n = int(v["BLOCK_M"]), int(v["BLOCK_N"])
         if int(v["GROUP_M"]) > 1 and (facts.m <= m or facts.n <= n):
             return "GROUP_M orders nothing where there is one row or one column of tiles."
-        operands = facts.batch * facts.k * (facts.m + facts.n) * facts.element_bytes
+        operands = facts.batch * facts.k * (facts.m + facts.products * facts.n) * facts.element_bytes
         if int(v["GROUP_M"]) > 1 and operands <= _CACHED_BYTES:
             return f"GROUP_M saves nothing where both operands, {operands} bytes, stay in L2."
         tiles = tiles_of(facts, m, n)
@@ -272,7 +275,7 @@ def _raster(facts: ContractionFacts, target: Target) -> _Check:
 def _warps(facts: ContractionFacts, target: Target) -> _Check:
     def broken(v: Values) -> str | None:
         m, n, warps = int(v["BLOCK_M"]), int(v["BLOCK_N"]), int(v["NUM_WARPS"])
-        each = m * n // (32 * warps)
+        each = facts.products * m * n // (32 * warps)
         wgmma = multiplier(facts, v, target) is Multiplier.WGMMA
         if each > (_MOST_WGMMA_ACCUMULATORS if wgmma else _MOST_ACCUMULATORS):
             return f"{each} accumulators a thread leave no registers for the loads."
@@ -305,7 +308,8 @@ def _float32_work(facts: ContractionFacts) -> _Check:
     """Without plain tensor cores registers bound the tile: `ieee` unrolls scalar FMAs, `tf32x3` splits whole tiles."""
 
     def broken(v: Values) -> str | None:
-        m, n, k, threads = int(v["BLOCK_M"]), int(v["BLOCK_N"]), int(v["BLOCK_K"]), 32 * int(v["NUM_WARPS"])
+        m, k, threads = int(v["BLOCK_M"]), int(v["BLOCK_K"]), 32 * int(v["NUM_WARPS"])
+        n = facts.products * int(v["BLOCK_N"])
         if facts.dtype == "float32" and v["PRECISION"] == "ieee" and m * n * k // threads > _MOST_UNROLLED:
             return f"{m * n * k // threads} scalar multiplications a thread and step are more than is worth unrolling."
         split = ((m + n) * k + m * n) // threads

@@ -131,15 +131,18 @@ class _Writer:
         described = {id(operand) for operand, _ in self._described()}
         if id(facts.left) not in described:
             emitter.line(f"k_row = tl.arange(0, {self.block_k})[None, :]")
-        if id(facts.right) not in described:
+        if any(id(right) not in described for right in facts.rights):
             emitter.line(f"k_col = tl.arange(0, {self.block_k})[:, None]")
         kind = TRITON_TYPE[facts.accumulator]
-        emitter.line(f"acc = tl.zeros(({self.block_m}, {self.block_n}), {kind})")
+        for number in range(facts.products):
+            emitter.line(f"{_numbered('acc', number)} = tl.zeros(({self.block_m}, {self.block_n}), {kind})")
         with emitter.block(f"for k in tl.range(0, {facts.k}, {self.block_k}):", "k"):
             left = self._tile(facts.left, "left", (self.rows, self.left_k), (self.block_m, self.block_k))
-            right = self._tile(facts.right, "right", (self.right_k, self.cols), (self.block_k, self.block_n))
             precision = f', input_precision="{self.precision}"' if facts.dtype == "float32" else ""
-            emitter.line(f"acc = tl.dot({left}, {right}, acc{precision})")
+            for number, operand in enumerate(facts.rights):
+                side, acc = _numbered("right", number), _numbered("acc", number)
+                right = self._tile(operand, side, (self.right_k, self.cols), (self.block_k, self.block_n))
+                emitter.line(f"{acc} = tl.dot({left}, {right}, {acc}{precision})")
 
     def _tile(self, operand: Operand, side: str, axes: tuple[Axis, Axis], block: tuple[int, int]) -> str:
         """The text of one operand's tile of this step."""
@@ -174,8 +177,9 @@ class _Writer:
         facts = self.facts
         frame = whole_frame(facts.batch * facts.m * facts.n)
         space = space_of("output", self.rows, self.cols, facts.batch)
-        acc = Value("acc", facts.accumulator, frozenset({"rows", "cols"}))
-        self.emitter.fix(facts.matmul, acc, frame)
+        for number, index in enumerate((facts.matmul, *(sibling for sibling, _ in facts.siblings))):
+            acc = Value(_numbered("acc", number), facts.accumulator, frozenset({"rows", "cols"}))
+            self.emitter.fix(index, acc, frame)
         axes = [(self.rows, facts.n), (self.cols, 1)]
         if facts.batch > 1:
             axes.insert(0, (Axis("batch", facts.batch), facts.m * facts.n))
@@ -186,9 +190,17 @@ class _Writer:
     def _described(self) -> list[tuple[Operand, tuple[int, int]]]:
         if not self.descriptors:
             return []
-        blocks = ((self.block_m, self.block_k), (self.block_k, self.block_n))
-        pairs = zip((self.facts.left, self.facts.right), blocks, strict=True)
+        pairs = [(self.facts.left, (self.block_m, self.block_k))]
+        pairs += [(right, (self.block_k, self.block_n)) for right in self.facts.rights]
         return [(operand, block) for operand, block in pairs if operand.matrix is not None]
 
     def _descriptor_name(self, operand: Operand) -> str:
-        return "left_desc" if operand is self.facts.left else "right_desc"
+        if operand is self.facts.left:
+            return "left_desc"
+        number = next(i for i, right in enumerate(self.facts.rights) if right is operand)
+        return f"{_numbered('right', number)}_desc"
+
+
+def _numbered(stem: str, number: int) -> str:
+    """The first has the plain name."""
+    return f"{stem}{number}" if number else stem

@@ -16,54 +16,22 @@ from engine.codegen.frames import (
     Frame,
     FrameError,
     broadcast_frame,
+    coordinate_frame,
     index_text,
     memory_frame,
     split_by_axes,
     view_frame,
 )
+from engine.codegen.index_space import Axis, IndexSpace, Value
+from engine.codegen.reindex import reindexed
 from engine.ir.graph import Graph, TensorSpec
 from engine.ir.ops import OP_CLASS, REDUCTIONS, OpClass
+
+__all__ = ["WIDE", "Axis", "Emitter", "IndexSpace", "Value", "resolve"]
 
 WIDE = 2**31
 """From this many elements of storage on, offsets are computed in 64 bits."""
 _TERMS = 16
-
-
-@dataclass(frozen=True, slots=True)
-class Axis:
-    """One program axis of an index space: the text of its index, its extent, and the mask that its edge needs.
-
-    `start` is a scalar that moves in a loop and is added to `name`; `loop` says in which one ("" = in none). The index
-    of an axis of 2**31 elements or more is in 64 bits.
-    """
-
-    name: str
-    extent: int
-    mask: str = ""
-    start: str = ""
-    loop: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class IndexSpace:
-    """The axes of one flat iteration, innermost first."""
-
-    name: str
-    axes: tuple[Axis, ...]
-
-    @property
-    def size(self) -> int:
-        return math.prod(axis.extent for axis in self.axes)
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """A register value: its text, its dtype there, the names of the axes and loops it moves with."""
-
-    text: str
-    dtype: str
-    axes: frozenset[str]
-    number: int | float | bool | None = None
 
 
 @dataclass(slots=True)
@@ -84,6 +52,7 @@ class Emitter:
         self._scopes = [_Scope("", depth)]
         self._fixed: dict[int, tuple[Value, Frame]] = {}
         self._used: dict[str, int] = {}
+        self._spaces = 0
 
     def line(self, text: str) -> None:
         """Write into the innermost open block."""
@@ -104,6 +73,11 @@ class Emitter:
         outer = self._scopes[-1]
         outer.lines.append("    " * outer.depth + header)
         outer.lines.extend(scope.lines)
+
+    def space_name(self) -> str:
+        """A name that no index space has yet."""
+        self._spaces += 1
+        return f"space {self._spaces}"
 
     def fix(self, index: int, value: Value, frame: Frame) -> None:
         """Op `index` is held in registers as `value`, laid out as `frame` says."""
@@ -131,12 +105,17 @@ class Emitter:
             raw = self.load(source, place, space)
             register = compute_dtype(op.out.dtype)
             text = raw.text if register == op.out.dtype else f"{raw.text}.to({TRITON_TYPE[register]})"
-            return self._bind(key, text, register, raw.axes, f"x{self._position(source)}")
+            return self.bind(key, text, register, raw.axes, f"x{self._position(source)}")
         if op.kind in REDUCTIONS and self.body.ops[op.inputs[0]].out.numel == op.out.numel:
             inner = self.value(op.inputs[0], frame, space)
             dtype = compute_dtype(op.out.dtype)
             text = Operand(inner.text, inner.dtype, inner.number).scalar(dtype)
-            return self._bind(key, text, dtype, inner.axes, f"v{index}")
+            return self.bind(key, text, dtype, inner.axes, f"v{index}")
+        if op.kind == "iota":
+            coordinate = coordinate_frame(frame, op.out.shape, op.attribute("axis"))
+            return self._bound_index(key, self.position(coordinate, space))
+        if OP_CLASS[op.kind] is OpClass.REINDEX:
+            return reindexed(self, index, frame, space)
         if OP_CLASS[op.kind] is not OpClass.POINTWISE:
             raise FrameError(f"{op.kind} is read before it is computed")
         inputs = [
@@ -144,7 +123,7 @@ class Emitter:
         ]
         text = pointwise_text(op, [Operand(v.text, v.dtype, v.number) for v in inputs])
         axes = frozenset().union(*(v.axes for v in inputs))
-        return self._bind(key, text, compute_dtype(op.out.dtype), axes, f"v{index}")
+        return self.bind(key, text, compute_dtype(op.out.dtype), axes, f"v{index}")
 
     def load(self, source: int, place: Frame, space: IndexSpace) -> Value:
         """The load of input op `source` at the storage positions of `place`, in its own dtype; a text to be bound."""
@@ -173,7 +152,7 @@ class Emitter:
         axes = _moves_with([*used, *tile_axes])
         pointer = " + ".join([self._pointer(f"p{name}", pointer, axes), *moving])
         arguments = [pointer, *_mask_arguments([axis.mask for axis in tile_axes], "other=0")]
-        return self._name(f"x{name}", f"tl.load({', '.join(arguments)})", axes)
+        return self.name(f"x{name}", f"tl.load({', '.join(arguments)})", axes)
 
     def store(self, output: int, spec: TensorSpec, value: Value, axes: Sequence[tuple[Axis, int]]) -> None:
         """Store `value` to output number `output`; `axes` are the axes it is stored along, each with its stride."""
@@ -209,8 +188,34 @@ class Emitter:
                 terms.append(index_text(index, digit, axis.extent))
         return fixed, moving, used
 
-    def _bind(self, key: tuple[int, str, Frame], text: str, dtype: str, axes: frozenset[str], name: str) -> Value:
-        value = Value(text if text.isidentifier() else self._name(name, text, axes), dtype, axes)
+    def position(self, place: Frame, space: IndexSpace) -> Value:
+        """The number that `place` gives each element of `space`: a text, or a number where it is always the same."""
+        fixed, moving, used = self._offset(place, space)
+        if not used:
+            return Value("", "int32", frozenset(), place.offset)
+        terms = [*moving, *fixed, *([str(place.offset)] if place.offset else [])]
+        dtype = "int64" if any(axis.extent >= WIDE // 2 for axis in used) else "int32"
+        return Value(" + ".join(terms), dtype, _moves_with(used))
+
+    def store_at(self, output: int, spec: TensorSpec, value: Value, place: Frame, space: IndexSpace) -> None:
+        """Store a tile `value` to output number `output`, at the positions of `place`, which tell its elements apart.
+
+        A tile axis of one element has no digit there: its first place is stored, and its mask hides the others.
+        """
+        fixed, moving, used = self._offset(place, space)
+        single = [axis for axis in space.axes[:2] if axis.extent == 1]
+        fixed, used = [*fixed, *(axis.name for axis in single)], [*used, *single]
+        text = Operand(value.text, value.dtype, value.number).scalar(spec.dtype)
+        pointer = _sum(f"out{output}", [*fixed, *moving], place.offset)
+        self.line(f"tl.store({', '.join([pointer, text, *_mask_arguments([axis.mask for axis in used])])})")
+
+    def _bound_index(self, key: tuple[int, str, Frame], value: Value) -> Value:
+        if value.number is not None:
+            return value
+        return self.bind(key, value.text, value.dtype, value.axes, f"i{key[0]}")
+
+    def bind(self, key: tuple[int, str, Frame], text: str, dtype: str, axes: frozenset[str], name: str) -> Value:
+        value = Value(text if text.isidentifier() else self.name(name, text, axes), dtype, axes)
         self._home(axes).known[key] = value
         return value
 
@@ -222,10 +227,10 @@ class Emitter:
         axes -= {scope.loop for scope in self._scopes}
         pointers = self._home(axes).pointers
         if text not in pointers:
-            pointers[text] = self._name(stem, text, axes)
+            pointers[text] = self.name(stem, text, axes)
         return pointers[text]
 
-    def _name(self, stem: str, text: str, axes: frozenset[str]) -> str:
+    def name(self, stem: str, text: str, axes: frozenset[str]) -> str:
         """Write `name = text` in the outermost block where `axes` are known, and return the name."""
         count = self._used.get(stem, 0)
         self._used[stem] = count + 1
@@ -266,7 +271,7 @@ def _moves_with(axes: Sequence[Axis]) -> frozenset[str]:
 
 def _mask_arguments(masks: Sequence[str], *more: str) -> list[str]:
     """The mask that joins those of several axes, then `more`; nothing when no axis has an edge."""
-    found = [mask for mask in masks if mask]
+    found = list(dict.fromkeys(mask for mask in masks if mask))
     if not found:
         return []
     return [f"mask={found[0] if len(found) == 1 else ' & '.join(f'({mask})' for mask in found)}", *more]

@@ -72,6 +72,12 @@ def memory_frame(frame: Frame, spec: TensorSpec) -> Frame:
     return _normal(digits, offset)
 
 
+def coordinate_frame(frame: Frame, shape: tuple[int, ...], axis: int) -> Frame:
+    """The coordinate along one axis of `shape` of the element that `frame` points at, as a sum of digits itself."""
+    digits, start = _axis_digits(frame, shape)[axis]
+    return _normal(digits, start)
+
+
 def split_by_axes(frame: Frame, extents: Sequence[int]) -> list[list[Digit]]:
     """Digits of each program axis, innermost axis first, with steps relative to the axis.
 

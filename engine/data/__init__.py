@@ -1,17 +1,20 @@
 """Where the recorded demo database comes from: shipped packed, unpacked once into the user's data folder.
 
-The shipped file is never opened as a database, because replaying a search writes into it. Each shipped recording has
-a copy of its own, named by the recording's fingerprint, so that an update never replaces a file that is in use.
+The shipped file is no database yet, and the folder of an install may be read-only, while people pin schedules and
+write notes in the demo as in any database; replaying writes nothing. Each shipped recording has a copy of its own,
+named by the recording's fingerprint, so that an update never replaces a file that is in use.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import gzip
 import hashlib
 import os
 import shutil
 import tempfile
+import zlib
 from pathlib import Path
 
 import platformdirs
@@ -20,6 +23,8 @@ __all__ = ["SHIPPED_DEMO", "DemoMissing", "demo_database"]
 
 SHIPPED_DEMO = Path(__file__).parent / "demo.db.gz"
 """The recorded database, packed with `gzip -9n`."""
+
+_ELSEWHERE = "set XDG_DATA_HOME to a folder that you can write to"
 
 
 class DemoMissing(Exception):
@@ -43,12 +48,18 @@ def demo_database(folder: Path | None = None, shipped: Path = SHIPPED_DEMO) -> P
         if not copy.is_file():
             folder.mkdir(parents=True, exist_ok=True)
             _unpack(shipped, copy)
-    except (OSError, EOFError) as error:
-        raise DemoMissing(
-            f"the demo could not be copied to {folder}: {error}; free some space there, or set XDG_DATA_HOME to"
-            " a folder that you can write to"
-        ) from error
+    except (OSError, EOFError, zlib.error) as error:
+        raise DemoMissing(f"the demo could not be copied to {folder}: {error}; {_way_out(error)}") from error
     return copy
+
+
+def _way_out(error: Exception) -> str:
+    """What to do about a copy that failed: it depends on what the system said."""
+    if isinstance(error, EOFError | zlib.error | gzip.BadGzipFile):
+        return "the packed file is spoiled: reinstall emmy-tui"
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"free some space there, or {_ELSEWHERE}"
+    return _ELSEWHERE
 
 
 def _unpack(shipped: Path, copy: Path) -> None:

@@ -68,6 +68,11 @@ class _Writer:
         root = self._facts.root[index]
         if op.kind == "constant":
             return self._builder.append(op)
+        if index in self._facts.generated:
+            self._written[index] = self._recompute(index)
+            return self._written[index]
+        if root != index and root in self._members:
+            return self._builder.append(Op(op.kind, (self._written[root],), op.out, op.attributes))
         if root in self._inlined and root not in self._members:
             if root == index:
                 self._written[index] = self._recompute(index)
@@ -92,6 +97,10 @@ class _Writer:
                 arguments.append(self._builder.append(operand))
                 continue
             seen = _seen_through(operand.out, view, axes, rank)
+            if source in self._facts.generated:
+                held = self._argument(self._facts.root[source])
+                arguments.append(self._builder.view(held, seen.shape, seen.strides, seen.offset))
+                continue
             if self._facts.root[source] in self._inlined and self._facts.root[source] == source:
                 inner = tuple(_walk(operand.out.shape, view, axes, rank))
                 arguments.append(self._recompute_viewed(source, seen, inner))

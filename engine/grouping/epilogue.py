@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engine.grouping.partition import Facts, Partition
-from engine.grouping.site import Site, context_of
+from engine.grouping.site import APART, FUSED, Site, context_of
 
 
 @dataclass(frozen=True, slots=True)
 class EpilogueRule:
     knob: str = "FUSE_EPILOGUE"
+    answers: tuple[str, str] = (FUSED, APART)
 
     def sites(self, start: Partition) -> tuple[Site, ...]:
         facts = start.facts
@@ -38,8 +39,8 @@ class EpilogueRule:
 
 
 def pointwise_chains(start: Partition) -> tuple[frozenset[int], ...]:
-    """The atoms of the start that hold pointwise ops only, in the graph's order."""
-    atoms = dict.fromkeys(atom for i, atom in enumerate(start.atom_of) if start.facts.is_pointwise(i))
+    """The atoms of the start that hold pointwise ops only, or start with what re-reads memory, in the graph's order."""
+    atoms = dict.fromkeys(atom for i, atom in enumerate(start.atom_of) if start.facts.is_elementwise(i))
     return tuple(start.members(atom) for atom in atoms)
 
 
@@ -51,4 +52,4 @@ def lone_atom(partition: Partition, ops: frozenset[int]) -> int | None:
 
 def is_pointwise(partition: Partition, atom: int) -> bool:
     facts: Facts = partition.facts
-    return all(facts.is_pointwise(i) for i in partition.members(atom))
+    return all(facts.is_elementwise(i) for i in partition.members(atom))

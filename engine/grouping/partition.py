@@ -1,7 +1,8 @@
 """Which ops share a launch: a partition of a graph's ops into atoms, and whether two atoms may become one.
 
-Inputs, constants and views belong to no atom: constants are written into each body that reads them, and a view
-re-reads a buffer, so no atom may read its own result through a view. Every atom is one legal kernel at any time,
+Inputs, constants, generated values and views belong to no atom: constants and what is computed from positions alone
+are written into each body that reads them, and a view re-reads a buffer, so no atom may read its own result through
+a view. Every atom is one legal kernel at any time,
 and the atoms never depend on each other in a circle, so that every partition is a grouping.
 """
 
@@ -10,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from engine.grouping.families import family_of_ops
+from engine.grouping.generated import generated_ops
 from engine.ir.graph import Graph
 from engine.ir.ops import OP_CLASS, OpClass
-from engine.ir.shapes import GraphError, broadcast_shapes, reduces_last_axes
 
-COMPUTING = frozenset({OpClass.POINTWISE, OpClass.REDUCTION, OpClass.CONTRACTION})
+NOT_COMPUTING = frozenset({OpClass.INPUT, OpClass.CONSTANT, OpClass.VIEW})
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +25,7 @@ class Facts:
 
     `root[i]` is the op whose storage op i reads (itself, unless it is a view). `reads[i]` are the inputs of op i.
     `readers[i]` are the computing ops that read the value of op i, directly or through views. `returned` are the
-    roots of the graph's outputs.
+    roots of the graph's outputs. `generated` are the ops that every reader computes from positions for itself.
     """
 
     graph: Graph
@@ -31,28 +33,38 @@ class Facts:
     root: tuple[int, ...]
     readers: tuple[tuple[int, ...], ...]
     returned: frozenset[int]
+    generated: frozenset[int]
 
     @classmethod
     def of(cls, graph: Graph) -> Facts:
         classes = tuple(OP_CLASS[op.kind] for op in graph.ops)
         root: list[int] = []
-        readers: list[list[int]] = [[] for _ in graph.ops]
         for index, op in enumerate(graph.ops):
             root.append(root[op.inputs[0]] if op.kind == "view" else index)
-            if classes[index] in COMPUTING:
+        returned = frozenset(root[i] for i in graph.outputs)
+        generated = generated_ops(graph, returned)
+        readers: list[list[int]] = [[] for _ in graph.ops]
+        for index, op in enumerate(graph.ops):
+            if classes[index] not in NOT_COMPUTING and index not in generated:
                 for source in dict.fromkeys(root[i] for i in op.inputs):
                     readers[source].append(index)
-        returned = frozenset(root[i] for i in graph.outputs)
-        return cls(graph, classes, tuple(root), tuple(map(tuple, readers)), returned)
+        return cls(graph, classes, tuple(root), tuple(map(tuple, readers)), returned, generated)
 
     def shape(self, index: int) -> tuple[int, ...]:
         return self.graph.ops[index].out.shape
 
     def computes(self, index: int) -> bool:
-        return self.classes[index] in COMPUTING
+        return self.classes[index] not in NOT_COMPUTING and index not in self.generated
 
     def is_pointwise(self, index: int) -> bool:
-        return self.classes[index] is OpClass.POINTWISE
+        """Whether the op computes each element of its result from elements in the same place."""
+        return self.classes[index] is OpClass.POINTWISE and index not in self.generated
+
+    def is_elementwise(self, index: int) -> bool:
+        """Whether a chain of pointwise ops may hold the op: one that re-reads its inputs elsewhere may start it."""
+        return self.is_pointwise(index) or (
+            self.classes[index] in (OpClass.REINDEX, OpClass.GENERATOR) and index not in self.generated
+        )
 
     def sources(self, index: int) -> tuple[int, ...]:
         """Roots of the computing ops whose values op `index` reads."""
@@ -133,37 +145,4 @@ def escaping(facts: Facts, members: frozenset[int]) -> tuple[int, ...]:
 
 def family_of(facts: Facts, members: frozenset[int]) -> str | None:
     """The family that generates these ops as one kernel, or None when none does."""
-    ops = facts.graph.ops
-    if any(facts.root[i] != i and facts.root[i] in members for m in members for i in ops[m].inputs):
-        return None
-    contractions = [i for i in members if facts.classes[i] is OpClass.CONTRACTION]
-    reductions = [i for i in members if facts.classes[i] is OpClass.REDUCTION]
-    if contractions:
-        space = facts.shape(contractions[0])
-        fits = len(contractions) == 1 and not reductions and _fit(facts, members, space, (space,))
-        return "contraction" if fits else None
-    if reductions:
-        first = ops[reductions[0]]
-        space = facts.shape(first.inputs[0])
-        same = all(
-            facts.shape(ops[i].inputs[0]) == space and ops[i].attribute("axes") == first.attribute("axes")
-            for i in reductions
-        )
-        fits = same and reduces_last_axes(space, first.attribute("axes"))
-        return "rowwise" if fits and _fit(facts, members, space, (space, first.out.shape)) else None
-    try:
-        space = broadcast_shapes([facts.shape(i) for i in members])
-    except GraphError:
-        return None
-    return "pointwise" if _fit(facts, members, space, (space,)) else None
-
-
-def _fit(facts: Facts, members: frozenset[int], space: tuple[int, ...], results: tuple[tuple[int, ...], ...]) -> bool:
-    """Whether every op lies in `space` by broadcasting, and every value that leaves has one of the shapes `results`."""
-    for index in members:
-        shape = facts.shape(index)
-        if len(shape) > len(space) or any(
-            extent not in (1, whole) for extent, whole in zip(reversed(shape), reversed(space), strict=False)
-        ):
-            return False
-    return all(facts.shape(index) in results for index in escaping(facts, members))
+    return family_of_ops(facts.graph, facts.root, members, escaping(facts, members))

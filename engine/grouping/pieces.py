@@ -40,8 +40,8 @@ def merge_pointwise(partition: Partition, room: dict[int, int]) -> Partition:
 
 
 def _is_alone(partition: Partition, index: int) -> bool:
-    """Whether the op is pointwise and its atom holds pointwise ops only."""
+    """Whether the op is pointwise, or re-reads memory, and so are all of its atom."""
     facts, atom = partition.facts, partition.atom_of[index]
-    if not facts.is_pointwise(index) or atom in partition.inlined:
+    if not facts.is_elementwise(index) or atom in partition.inlined:
         return False
-    return all(facts.is_pointwise(i) for i in partition.members(atom))
+    return all(facts.is_elementwise(i) for i in partition.members(atom))

@@ -2,7 +2,7 @@
 
 A rowwise kernel takes the chain in: each value is computed once, and may be stored for others too. A contraction
 recomputes the chain in every output tile that needs it, so that is offered only for a short chain with few operands
-that nobody but contractions reads.
+that nobody reads but contractions, and ops that move elements. Attention multiplies what it loads as it is.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 
 from engine.grouping.epilogue import lone_atom, pointwise_chains
 from engine.grouping.partition import Partition, escaping, family_of
-from engine.grouping.site import Site, context_of
+from engine.grouping.site import APART, FUSED, Site, context_of
+from engine.ir.attention import ATTENTION
 from engine.ir.ops import OpClass
 from engine.ir.views import view_axes
 
@@ -23,6 +24,7 @@ MAX_CONTRACTIONS = 4
 @dataclass(frozen=True, slots=True)
 class PrologueRule:
     knob: str = "FUSE_PROLOGUE"
+    answers: tuple[str, str] = (FUSED, APART)
 
     def sites(self, start: Partition) -> tuple[Site, ...]:
         facts = start.facts
@@ -34,7 +36,7 @@ class PrologueRule:
         return tuple(found)
 
     def fused(self, partition: Partition, site: Site) -> Partition | None:
-        """Into the first rowwise kernel that can take it, else into every contraction that reads it."""
+        """Into the first rowwise kernel that can take it, else into every contraction or move that reads it."""
         atom = lone_atom(partition, site.ops)
         if atom is None:
             return None
@@ -59,7 +61,11 @@ def _may_recompute(partition: Partition, ops: frozenset[int]) -> bool:
     operands = {i for op in ops for i in graph.ops[op].inputs if i not in ops and graph.ops[i].kind != "constant"}
     if facts.returned & ops or len(ops) > MAX_OPS or len(operands) > MAX_OPERANDS or len(readers) > MAX_CONTRACTIONS:
         return False
-    if any(facts.classes[r] is not OpClass.CONTRACTION for r in readers):
+    if any(facts.classes[i] is not OpClass.POINTWISE for i in ops):
+        return False
+    if any(facts.classes[r] not in (OpClass.CONTRACTION, OpClass.REINDEX) for r in readers):
+        return False
+    if any(family_of(facts, partition.members(partition.atom_of[r])) == ATTENTION for r in readers):
         return False
     seen = {i for r in readers for i in graph.ops[r].inputs if facts.root[i] in ops}
     return all(i in ops or view_axes(graph.ops[i].out, graph.ops[facts.root[i]].out) is not None for i in seen)

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from engine.grouping.partition import Facts, Partition, family_of
-from engine.grouping.site import Site, context_of
+from engine.grouping.site import APART, FUSED, Site, context_of
 from engine.ir.ops import OpClass
 
 _TAIL = frozenset({"add", "sub", "mul", "div"})
@@ -21,6 +21,7 @@ _TAIL = frozenset({"add", "sub", "mul", "div"})
 @dataclass(frozen=True, slots=True)
 class RowwiseRule:
     knob: str = "FUSE_ROWWISE"
+    answers: tuple[str, str] = (FUSED, APART)
 
     def sites(self, start: Partition) -> tuple[Site, ...]:
         facts = start.facts
@@ -62,7 +63,8 @@ def _trace(facts: Facts, reduction: int) -> tuple[int, list[int]]:
     value = facts.graph.ops[reduction].inputs[0]
     walked: list[int] = []
     while facts.is_pointwise(value):
-        full = {i for i in facts.graph.ops[value].inputs if facts.shape(i) == space}
+        inputs = facts.graph.ops[value].inputs
+        full = {i for i in inputs if facts.shape(i) == space and i not in facts.generated}
         if len(full) != 1:
             break
         walked.append(value)
@@ -80,7 +82,7 @@ def _closing(facts: Facts, reductions: set[int], opening: set[int], source: int)
     for index in range(first + 1, len(ops)):
         if not facts.is_pointwise(index):
             continue
-        operands = {i for i in ops[index].inputs if ops[i].kind != "constant"}
+        operands = {i for i in ops[index].inputs if ops[i].kind != "constant" and i not in facts.generated}
         known = operands & derived
         if index in opening:
             derived |= {index} if known else set()

@@ -11,6 +11,7 @@ from engine.ir.structural_key import structural_key
 
 FUSED = "fused"
 APART = "apart"
+MERGED = "merged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,11 @@ class Rule(Protocol):
     @property
     def knob(self) -> str:
         """Names the questions: knob_0, knob_1, one per distinct context."""
+        ...
+
+    @property
+    def answers(self) -> tuple[str, str]:
+        """The two answers in canonical order; the one that isn't "apart" takes the partition of `fused`."""
         ...
 
     def sites(self, start: Partition) -> tuple[Site, ...]:

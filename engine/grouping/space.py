@@ -9,7 +9,7 @@ from engine.grouping.partition import Facts, Partition
 from engine.grouping.pieces import merge_pointwise, start_partition
 from engine.grouping.rowwise import reduction_chains
 from engine.grouping.rules import RULES
-from engine.grouping.site import APART, FUSED, Rule, Site
+from engine.grouping.site import APART, Rule, Site
 from engine.ir.builder import GraphBuilder
 from engine.ir.graph import Graph
 from engine.ir.plan import Grouping
@@ -62,8 +62,8 @@ class GroupingSpace:
         state = self._state(path)
         if state.fused is None:
             return None
-        knob = self._questions[state.position].knob
-        return Fork(knob, (Option(((knob, FUSED),)), Option(((knob, APART),))))
+        question = self._questions[state.position]
+        return Fork(question.knob, tuple(Option(((question.knob, answer),)) for answer in question.rule.answers))
 
     def grouping(self, path: Path) -> Grouping:
         """The plan at the end of a path. Raises GraphError when questions are open after it."""
@@ -81,7 +81,7 @@ class GroupingSpace:
         if fork is None or path[-1] not in fork.options:
             raise GraphError(f"{path[-1]} answers no question of this graph")
         ((knob, value),) = path[-1].knobs
-        chosen = before.fused if value == FUSED and before.fused is not None else self._apart(before)
+        chosen = before.fused if value != APART and before.fused is not None else self._apart(before)
         state = self._advance(chosen, before.position + 1, {**before.decisions, knob: str(value)})
         if len(self._states) >= _REMEMBERED:
             self._states = {(): self._states[()]}
@@ -102,7 +102,7 @@ class GroupingSpace:
                 continue
             if decided is None:
                 return _State(partition, number, decisions, fused)
-            partition = fused if decided == FUSED else question.rule.apart(partition, question.site)
+            partition = fused if decided != APART else question.rule.apart(partition, question.site)
         return _State(partition, len(self._questions), decisions, None)
 
 

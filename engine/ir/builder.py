@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from engine.ir.graph import Attribute, Graph, Op, TensorSpec, contiguous_strides
-from engine.ir.ops import REDUCTIONS
-from engine.ir.shapes import GraphError, infer_dtype, infer_shape
+from engine.ir.ops import OP_CLASS, REDUCTIONS, OpClass
+from engine.ir.shapes import GraphError, infer_dtype, infer_shape, reindexed_spec
 from engine.ir.verify import verify
 
 
@@ -45,11 +45,17 @@ class GraphBuilder:
         return source if seen == spec else self.append(Op("view", (source,), seen))
 
     def add(self, kind: str, *inputs: int, dtype: str | None = None, **attributes: Attribute) -> int:
-        """Add a pointwise op, a reduction (`axes=...`) or a matmul; `dtype` defaults to the one torch would give.
+        """Add a pointwise op, a reduction (`axes=...`), a matmul, a roll (`axis=..., shift=...`), a cat (`axis=...`) or
+        a gather; `dtype` defaults to the one torch would give, and these last three have no other.
 
         Raises GraphError when the inputs' shapes don't fit, or a cast comes without a dtype.
         """
         specs = [self.spec(i) for i in inputs]
+        if OP_CLASS.get(kind) is OpClass.REINDEX:
+            numbers = {name: value for name, value in attributes.items() if isinstance(value, int)}
+            return self.append(
+                Op(kind, inputs, reindexed_spec(kind, specs, **numbers), tuple(sorted(attributes.items())))
+            )
         if kind == "matmul":
             attributes.setdefault("allow_tf32", False)
         axes = attributes.get("axes")
@@ -60,6 +66,15 @@ class GraphBuilder:
             dtype = infer_dtype(kind, specs, [self._ops[i].kind == "constant" for i in inputs])
         out = TensorSpec(shape, dtype, contiguous_strides(shape))
         return self.append(Op(kind, tuple(inputs), out, tuple(sorted(attributes.items()))))
+
+    def iota(self, extent: int, axis: int = 0, rank: int = 1, dtype: str = "int64") -> int:
+        """0 .. extent - 1 along `axis` of a tensor of `rank` axes, the others of extent 1."""
+        shape = tuple(extent if i == axis else 1 for i in range(rank))
+        return self.append(Op("iota", (), TensorSpec.contiguous(shape, dtype), (("axis", axis),)))
+
+    def extern(self, op: str, inputs: tuple[int, ...], arguments: str, out: TensorSpec) -> int:
+        """A call of an ATen op from `engine.ir.extern`; `arguments` is its canonical text, `out` what the op gives."""
+        return self.append(Op("extern", inputs, out, (("arguments", arguments), ("op", op))))
 
     def reduce_and_drop(self, kind: str, source: int, axes: tuple[int, ...], dtype: str | None = None) -> int:
         """A reduction without its reduced axes: the reduction, then a view that drops them."""

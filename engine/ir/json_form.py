@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any, TypeVar
 
+from engine.ir.foreign import Identity
 from engine.ir.graph import Attribute, Graph, Op, TensorSpec
 from engine.ir.kernel import Kernel
 from engine.ir.plan import BufferView, Grouping, KernelCall, Program
@@ -21,6 +23,8 @@ from engine.vocabulary import Option
 
 MAX_TEXT = 64 * 2**20
 """Characters; a body with MAX_OPS ops needs a quarter of it."""
+
+MAX_NOTE = 1000
 
 T = TypeVar("T")
 
@@ -44,12 +48,13 @@ def kernel_from_json(text: str) -> Kernel:
 
 
 def program_to_json(program: Program) -> str:
-    return _dump({"graph": _graph_data(program.graph), "target": program.target, "device": program.device})
+    data = {"graph": _graph_data(program.graph), "target": program.target, "device": program.device}
+    return _dump({**data, "notes": program.notes} if program.notes else data)
 
 
 def program_from_json(text: str) -> Program:
     """Raises GraphError unless the text is a program with a verified graph."""
-    return _read(text, lambda data: Program(_graph(data["graph"]), _text(data["target"]), _text(data["device"])))
+    return _read(text, _program)
 
 
 def grouping_to_json(grouping: Grouping) -> str:
@@ -126,15 +131,32 @@ def _graph(data: Any) -> Graph:
     return verify(Graph(ops, _integers(data["inputs"]), _integers(data["outputs"]), labels))
 
 
+def _program(data: Any) -> Program:
+    notes = tuple(_text(note) for note in data.get("notes", []))
+    if not all(note.isprintable() and len(note) <= MAX_NOTE for note in notes):
+        raise GraphError(f"a note is printable text of at most {MAX_NOTE} characters")
+    return Program(_graph(data["graph"]), _text(data["target"]), _text(data["device"]), notes)
+
+
 def _kernel_data(kernel: Kernel) -> dict[str, object]:
-    return {"family": kernel.family, "label": kernel.label, "body": _graph_data(kernel.body)}
+    data: dict[str, object] = {"family": kernel.family, "label": kernel.label, "body": _graph_data(kernel.body)}
+    if kernel.foreign is not None:
+        data["foreign"] = asdict(kernel.foreign)
+    return data
 
 
 def _kernel(data: Any) -> Kernel:
     body = _graph(data["body"])
     family, label = _text(data["family"]), _text(data["label"])
-    verify_body(family, body)
-    return Kernel(family, body, label)
+    foreign = _identity(data["foreign"]) if "foreign" in data else None
+    verify_body(family, body, foreign)
+    return Kernel(family, body, label, foreign)
+
+
+def _identity(data: Any) -> Identity:
+    if not isinstance(data["parameters"], list):
+        raise GraphError("expected a list of parameter names")
+    return Identity(_text(data["name"]), _text(data["problem"]), tuple(_text(name) for name in data["parameters"]))
 
 
 def _grouping(data: Any) -> Grouping:

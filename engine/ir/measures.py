@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import math
 
+from engine.ir.extern import CONVOLUTION
 from engine.ir.graph import Graph, Op, TensorSpec
 from engine.ir.ops import FLOPS_PER_ELEMENT, REDUCTIONS
+
+MAX_BYTES = 2**63
 
 
 def matmul_extents(body: Graph, matmul: Op) -> tuple[int, int, int, int]:
@@ -21,21 +24,45 @@ def matmul_extents(body: Graph, matmul: Op) -> tuple[int, int, int, int]:
 
 
 def count_flops(body: Graph) -> int:
-    """Floating point operations: 2*B*M*N*K a matmul; FLOPS_PER_ELEMENT times the elements read, otherwise."""
-    total = 0
-    for op in body.ops:
-        if op.kind == "matmul":
-            total += 2 * math.prod(matmul_extents(body, op))
-        elif op.kind in REDUCTIONS:
-            total += FLOPS_PER_ELEMENT[op.kind] * body.ops[op.inputs[0]].out.numel
-        else:
-            total += FLOPS_PER_ELEMENT.get(op.kind, 0) * op.out.numel
-    return total
+    """Floating point operations: 2*B*M*N*K a matmul; 2 * the elements of a filter, for each result of a convolution;
+    FLOPS_PER_ELEMENT times the elements read, otherwise."""
+    return sum(op_flops(body, op) for op in body.ops)
+
+
+def op_flops(body: Graph, op: Op) -> int:
+    """Floating point operations of one op of the body."""
+    if op.kind == "matmul":
+        return 2 * math.prod(matmul_extents(body, op))
+    if op.kind in REDUCTIONS:
+        return FLOPS_PER_ELEMENT[op.kind] * body.ops[op.inputs[0]].out.numel
+    if op.attribute("op") == CONVOLUTION:
+        weight = body.ops[op.inputs[1]].out
+        return 2 * op.out.numel * (weight.numel // max(weight.shape[0], 1))
+    return FLOPS_PER_ELEMENT.get(op.kind, 0) * op.out.numel
 
 
 def count_bytes(body: Graph) -> int:
-    """Fewest bytes of device memory: each input read once, each output written once."""
-    return sum(_touched_bytes(spec) for spec in (*body.input_specs(), *body.output_specs()))
+    """Fewest bytes of device memory: each input read once (of a gathered table its rows), each output written once."""
+    tables = _gathered_bytes(body)
+    inputs = sum(min(_touched_bytes(body.ops[i].out), tables.get(i, MAX_BYTES)) for i in body.inputs)
+    return inputs + sum(_touched_bytes(spec) for spec in body.output_specs())
+
+
+def _gathered_bytes(body: Graph) -> dict[int, int]:
+    """For each input that is only a table whose rows are gathered, the bytes of those rows."""
+    found: dict[int, int] = {}
+    others: set[int] = set()
+    if not any(op.kind == "gather" for op in body.ops):
+        return found
+    root: list[int] = []
+    for index, op in enumerate(body.ops):
+        root.append(root[op.inputs[0]] if op.kind == "view" else index)
+        for position, source in enumerate(op.inputs):
+            if op.kind == "gather" and position == 0:
+                found[root[source]] = found.get(root[source], 0) + op.out.numel * op.out.element_bytes
+            elif op.kind != "view":
+                others.add(root[source])
+    return {index: size for index, size in found.items() if index not in others and index not in body.outputs}
 
 
 def _touched_bytes(spec: TensorSpec) -> int:

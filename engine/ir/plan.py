@@ -11,11 +11,15 @@ from engine.vocabulary import Option
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What the user asked to tune. `target` is the text they typed; `device` the device the text asked for."""
+    """What the user asked to tune. `target` is the text they typed; `device` the device the text asked for.
+
+    `notes` are sentences for people on what was captured, e.g. that the weights are random.
+    """
 
     graph: Graph
     target: str
     device: str = "cuda"
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,45 @@ def infer_shape(kind: str, inputs: Sequence[tuple[int, ...]], axes: tuple[int, .
     return broadcast_shapes(inputs)
 
 
+def rolled_shape(shape: tuple[int, ...], axis: int, shift: int) -> tuple[int, ...]:
+    """Shape of a roll by `shift` places along `axis`. Raises GraphError unless 0 <= shift < extent."""
+    if not 0 <= axis < len(shape) or not 0 <= shift < max(shape[axis], 1):
+        raise GraphError(f"roll by {shift} along axis {axis} of shape {shape}; the shift is below the extent")
+    return shape
+
+
+def joined_shape(shapes: Sequence[tuple[int, ...]], axis: int) -> tuple[int, ...]:
+    """Shape of tensors joined along `axis`. Raises GraphError unless they agree on every other axis."""
+    first = shapes[0]
+    fits = 0 <= axis < len(first) and all(
+        len(shape) == len(first) and (*shape[:axis], *shape[axis + 1 :]) == (*first[:axis], *first[axis + 1 :])
+        for shape in shapes
+    )
+    if not fits:
+        raise GraphError(f"shapes {', '.join(map(str, shapes))} don't join along axis {axis}")
+    return (*first[:axis], sum(shape[axis] for shape in shapes), *first[axis + 1 :])
+
+
+def gathered_shape(table: tuple[int, ...], index: tuple[int, ...]) -> tuple[int, ...]:
+    """Shape of the rows of `table` that `index` names. Raises GraphError for a table without axes."""
+    if not table:
+        raise GraphError("gathers rows of a table without axes")
+    return (*index, *table[1:])
+
+
+def reindexed_spec(kind: str, inputs: Sequence[TensorSpec], axis: int = 0, shift: int = 0) -> TensorSpec:
+    """The result of a roll, a cat or a gather. Raises GraphError when shapes or dtypes don't fit."""
+    if kind == "gather":
+        if inputs[1].dtype not in _INTEGERS:
+            raise GraphError(f"has an index of dtype {inputs[1].dtype}")
+        return TensorSpec.contiguous(gathered_shape(inputs[0].shape, inputs[1].shape), inputs[0].dtype)
+    if any(spec.dtype != inputs[0].dtype for spec in inputs):
+        raise GraphError(f"joins {', '.join(spec.dtype for spec in inputs)}")
+    shapes = [spec.shape for spec in inputs]
+    shape = rolled_shape(shapes[0], axis, shift) if kind == "roll" else joined_shape(shapes, axis)
+    return TensorSpec.contiguous(shape, inputs[0].dtype)
+
+
 def reduces_last_axes(shape: tuple[int, ...], axes: tuple[int, ...]) -> bool:
     """Whether every kept axis with more than one element comes before the reduced ones."""
     reduced = [axis for axis in axes if shape[axis] != 1]

@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import math
 
+from engine.ir.extern import verify_call
 from engine.ir.graph import DTYPE_BYTES, Attribute, Graph, Op, TensorSpec
-from engine.ir.ops import ARITY, OP_CLASS, OpClass
-from engine.ir.shapes import FLOATS, TRUTH_KINDS, GraphError, infer_shape
+from engine.ir.ops import ARITY, FEWEST_INPUTS, OP_CLASS, OpClass
+from engine.ir.shapes import FLOATS, TRUTH_KINDS, GraphError, infer_shape, reindexed_spec
 
 MAX_OPS = 50_000
 MAX_RANK = 12
 MAX_ELEMENTS = 2**40
 MAX_LABEL = 200
+MAX_INPUTS = 1024
+
+
+_AXIS_ATTRIBUTES = {"iota": ["axis"], "cat": ["axis"], "roll": ["axis", "shift"]}
 
 
 def verify(graph: Graph) -> Graph:
@@ -49,8 +54,7 @@ def verify_spec(spec: TensorSpec) -> None:
 def _verify_op(graph: Graph, index: int, op: Op) -> None:
     if op.kind not in OP_CLASS:
         raise GraphError("unknown kind of op")
-    if len(op.inputs) != ARITY[op.kind]:
-        raise GraphError(f"takes {ARITY[op.kind]} inputs, not {len(op.inputs)}")
+    _verify_arity(op)
     if not all(_is_index(i, index) for i in op.inputs):
         raise GraphError("reads an op that doesn't come before it")
     verify_spec(op.out)
@@ -60,11 +64,40 @@ def _verify_op(graph: Graph, index: int, op: Op) -> None:
         raise GraphError("has a result that isn't contiguous")
     if op.kind == "constant" and op.out.shape != ():
         raise GraphError("is a constant with axes")
-    if OP_CLASS[op.kind] in (OpClass.POINTWISE, OpClass.REDUCTION, OpClass.CONTRACTION):
+    _verify_result(op, specs)
+    _verify_dtypes(op, specs)
+
+
+def _verify_arity(op: Op) -> None:
+    fewest = FEWEST_INPUTS.get(op.kind)
+    if fewest is None and len(op.inputs) != ARITY[op.kind]:
+        raise GraphError(f"takes {ARITY[op.kind]} inputs, not {len(op.inputs)}")
+    if fewest is not None and not fewest <= len(op.inputs) <= MAX_INPUTS:
+        raise GraphError(f"takes {fewest} to {MAX_INPUTS} inputs, not {len(op.inputs)}")
+
+
+def _verify_result(op: Op, specs: list[TensorSpec]) -> None:
+    op_class = OP_CLASS[op.kind]
+    if op_class in (OpClass.POINTWISE, OpClass.REDUCTION, OpClass.CONTRACTION):
         expected = infer_shape(op.kind, [spec.shape for spec in specs], op.attribute("axes", ()))
         if op.out.shape != expected:
             raise GraphError(f"has shape {op.out.shape}, and its inputs give {expected}")
-    _verify_dtypes(op, specs)
+    elif op_class is OpClass.REINDEX:
+        moved = reindexed_spec(op.kind, specs, op.attribute("axis", 0), op.attribute("shift", 0))
+        if (op.out.shape, op.out.dtype) != (moved.shape, moved.dtype):
+            raise GraphError(f"has shape {op.out.shape} {op.out.dtype}, not {moved.shape} {moved.dtype}")
+    elif op_class is OpClass.GENERATOR:
+        _verify_iota(op)
+    elif op_class is OpClass.EXTERN:
+        verify_call(op.attribute("op"), op.attribute("arguments"), len(op.inputs))
+
+
+def _verify_iota(op: Op) -> None:
+    axis = op.attribute("axis")
+    if op.out.dtype not in ("int64", "int32"):
+        raise GraphError(f"counts in int64 or int32, not {op.out.dtype}")
+    if axis >= len(op.out.shape) or any(extent != 1 for i, extent in enumerate(op.out.shape) if i != axis):
+        raise GraphError(f"counts along axis {axis}, and has shape {op.out.shape}")
 
 
 def _verify_dtypes(op: Op, specs: list[TensorSpec]) -> None:
@@ -101,6 +134,11 @@ def _verify_attributes(op: Op) -> None:
     elif OP_CLASS[op.kind] is OpClass.REDUCTION:
         axes = values.get("axes")
         legal = list(values) == ["axes"] and isinstance(axes, tuple) and all(_is_index(a, MAX_RANK) for a in axes)
+    elif op.kind in _AXIS_ATTRIBUTES:
+        legal = list(values) == _AXIS_ATTRIBUTES[op.kind] and _is_index(values["axis"], MAX_RANK)
+        legal = legal and _is_index(values.get("shift", 0), MAX_ELEMENTS)
+    elif op.kind == "extern":
+        legal = list(values) == ["arguments", "op"] and all(isinstance(value, str) for value in values.values())
     else:
         legal = not values
     if not legal:

@@ -2,33 +2,51 @@
 
 from __future__ import annotations
 
+from engine.ir.foreign import FOREIGN, NO_BODY, Identity
 from engine.ir.graph import Graph, TensorSpec
 from engine.ir.kernel import Kernel
 from engine.ir.ops import OP_CLASS, OpClass
 from engine.ir.plan import BufferView, Grouping, KernelCall
 from engine.ir.shapes import GraphError
+from engine.ir.siblings import MAX_SIBLINGS
 from engine.ir.verify import verify, verify_spec
 
-FAMILIES = ("contraction", "rowwise", "pointwise")
+FAMILIES = ("contraction", "attention", "rowwise", "pointwise", "extern")
 
 
 def verify_kernel(kernel: Kernel) -> Kernel:
     """Return the kernel, or raise GraphError: unknown family, or a body that the family doesn't cover."""
-    verify_body(kernel.family, verify(kernel.body))
+    verify_body(kernel.family, verify(kernel.body), kernel.foreign)
     return kernel
 
 
-def verify_body(family: str, body: Graph) -> None:
-    """Raise GraphError unless the body's ops are those of the family."""
+def verify_body(family: str, body: Graph, foreign: Identity | None = None) -> None:
+    """Raise GraphError unless the body's ops are those of the family, and only a foreign kernel has an identity."""
+    if family == FOREIGN and foreign is not None:
+        if body != NO_BODY or not foreign.legal:
+            raise GraphError("a foreign kernel has no body, and names that can be printed")
+        return
+    if foreign is not None:
+        raise GraphError(f"a {str(family)[:40]} kernel has no identity but its body")
     if family not in FAMILIES:
         raise GraphError(f"unknown kernel family {str(family)[:40]!r}")
     classes = [OP_CLASS[op.kind] for op in body.ops]
     contractions, reductions = classes.count(OpClass.CONTRACTION), classes.count(OpClass.REDUCTION)
+    # A reduction of single elements is a copy, which any kernel may hold.
+    wide = sum(
+        kind is OpClass.REDUCTION and body.ops[op.inputs[0]].out.numel != op.out.numel
+        for kind, op in zip(classes, body.ops, strict=True)
+    )
+    calls = classes.count(OpClass.EXTERN)
     fits = {
-        "contraction": contractions == 1 and reductions == 0,
+        "contraction": 1 <= contractions <= MAX_SIBLINGS and wide == 0,
+        "attention": contractions == 2 and reductions == 2,
         "rowwise": contractions == 0 and reductions > 0,
-        "pointwise": contractions == 0 and reductions == 0,
+        "pointwise": contractions == 0 and wide == 0,
+        "extern": contractions == 0 and reductions == 0,
     }
+    if calls != (family == "extern"):
+        raise GraphError(f"a {family} kernel can't hold {calls} calls of ATen ops")
     if not fits[family]:
         raise GraphError(f"a {family} kernel can't hold {contractions} contractions and {reductions} reductions")
 

@@ -23,6 +23,8 @@ _WaveTime = Callable[[Column], Column]
 
 
 _JOIN = 8
+_SCORE_INSTRUCTIONS = 12
+"""Of one score: scale, mask, maximum, power, sum, conversion; a power takes as long as four to eight others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,9 @@ class ColdModel:
                 body = _streaming(f, self.constants)
             else:
                 body = np.where(contraction, _contraction(f, self.constants), _streaming(f, self.constants))
+            attention = contraction & (f["contractions"] > 1) & (f["reductions"] > 0)
+            if attention.any():
+                body = np.where(attention, _attention(f, self.constants), body)
         # A norm instead of the larger of the two: it keeps every difference between schedules, so none of them tie.
         joined = (body**_JOIN + bound**_JOIN) ** (1 / _JOIN)
         us: Column = self.constants.launch_us + np.where(np.isnan(joined), bound, joined)
@@ -79,7 +84,7 @@ def _peak(f: _Columns) -> Column:
 def _contraction(f: _Columns, c: Constants) -> Column:
     """us of a tiled contraction after its launch."""
     stages, descriptor = f["NUM_STAGES"], f["LOADS"] == 1
-    flops = 2 * f["tile_area"] * f["BLOCK_K"]
+    flops = 2 * f["contractions"] * f["tile_area"] * f["BLOCK_K"]
     rate = _peak(f) * 1e-6 / f["multiprocessors"] * _tile_efficiency(f, c)
     excess = np.maximum(f["registers"] / MAX_REGISTERS - 1.0, 0.0)
     spill = 1.0 + np.where(f["tensor_core"] == 2, c.wgmma_spill, c.spill) * excess
@@ -101,6 +106,36 @@ def _contraction(f: _Columns, c: Constants) -> Column:
 
     total = _waves(f, wave, c.smoothing)
     return total * (1.0 + c.persistent * f["PERSISTENT"]) + 0.0 * f["GROUP_M"]
+
+
+def _attention(f: _Columns, c: Constants) -> Column:
+    """us of an attention kernel after its launch: two products a step, and the powers of the scores between them.
+
+    The terms and numbers are those of a contraction; only the work on a score is new, in instructions an element.
+    """
+    block = f["tile_area"]
+    head = f["stage_bytes"] / (2 * f["BLOCK_N"] * f["right_width"])
+    per_sm = 1e-6 / f["multiprocessors"]
+    multiply = 4 * block * head / (_peak(f) * per_sm * _tile_efficiency(f, c))
+    multiply = multiply * (1.0 + c.spill * np.maximum(f["registers"] / MAX_REGISTERS - 1.0, 0.0))
+    powers = block * _SCORE_INSTRUCTIONS / (f["peak_fp32"] / 2 * per_sm)
+    link = f["memory_bandwidth"] * c.link_speedup * per_sm
+    load = f["stage_bytes"] / link
+    descriptor = f["LOADS"] == 1
+    issue = np.where(descriptor, 0.0, c.issue_us_per_kib * f["stage_bytes"] / 1024) + c.step_issue_us
+    latency = np.where(descriptor, c.descriptor_latency_us, c.pointer_latency_us)
+    ahead = np.maximum(f["NUM_STAGES"] - 1, 1)
+    alone = (multiply + powers) * 4 / np.minimum(f["NUM_WARPS"], 4) + c.step_us
+    exposed = np.where(f["NUM_STAGES"] > 1, (latency + load) / ahead, latency + load + alone)
+    epilogue = f["BLOCK_M"] * head * f["output_width"] / link * c.store_cost
+
+    def wave(together: Column) -> Column:
+        busy = (np.maximum(np.maximum(multiply, powers), load) + issue) * together
+        step = (busy**c.sharpness + alone**c.sharpness + exposed**c.sharpness) ** (1 / c.sharpness)
+        us: Column = f["steps"] * step + c.program_us + epilogue * together
+        return us
+
+    return _waves(f, wave, c.smoothing) + 0.0 * (f["LOADS"] + f["NUM_STAGES"])
 
 
 def _tile_efficiency(f: _Columns, c: Constants) -> Column:

@@ -32,6 +32,7 @@ _READ: Mapping[str, tuple[str, ...]] = {
         *("BLOCK_M", "BLOCK_N", "BLOCK_K", "PRECISION", "LOADS", "GROUP_M", "PERSISTENT"),
         *("NUM_WARPS", "NUM_STAGES"),
     ),
+    "attention": ("BLOCK_M", "BLOCK_N", "PRECISION", "LOADS", "NUM_WARPS", "NUM_STAGES"),
     "rowwise": ("PERSISTENT", "ROWS", "COLUMNS", "EVICTION", "NUM_WARPS", "NUM_STAGES"),
     "pointwise": ("BLOCK", "EVICTION", "NUM_WARPS"),
 }
@@ -39,13 +40,22 @@ _READ: Mapping[str, tuple[str, ...]] = {
 
 def knobs_read(facts: Facts) -> tuple[str, ...]:
     """The knobs that matter to a kernel of these facts; the others are off whether a schedule names them or not."""
+    if is_attention(facts):
+        return _READ["attention"]
     return _READ["contraction" if facts["contractions"] else "rowwise" if facts["reductions"] else "pointwise"]
+
+
+def is_attention(facts: Facts) -> bool:
+    """Whether the kernel reduces between its contractions, as only attention does."""
+    return facts["contractions"] > 1 and facts["reductions"] > 0
 
 
 def geometry(facts: Facts, knobs: Columns) -> dict[str, Column]:
     """Derived columns of schedules of one kernel: `facts` of kernel and chip, `knobs` by knob name."""
     threads = 32 * knobs["NUM_WARPS"]
-    if facts["contractions"]:
+    if is_attention(facts):
+        shape = _attention(facts, knobs, threads)
+    elif facts["contractions"]:
         shape = _contraction(facts, knobs, threads)
     elif facts["reductions"]:
         shape = _rowwise(facts, knobs, threads)
@@ -72,8 +82,9 @@ def _contraction(facts: Facts, knobs: Columns, threads: Column) -> dict[str, Col
     area = block_m * block_n
     tiles_m, tiles_n = np.ceil(facts["rows"] / block_m), np.ceil(facts["columns"] / block_n)
     steps = np.ceil(facts["depth"] / block_k)
-    stage_bytes = block_k * (block_m * facts["left_width"] + block_n * facts["right_width"])
-    per_thread = area / threads
+    products = facts["contractions"]
+    stage_bytes = block_k * (block_m * facts["left_width"] + products * block_n * facts["right_width"])
+    per_thread = products * area / threads
     tensor_core = _tensor_core(facts, knobs, block_m)
     registers = _contraction_registers(facts, knobs, tensor_core, threads)
     # wgmma reads the newest stage in place; for one warp's mma it is in registers by then.
@@ -108,19 +119,49 @@ def _contraction_registers(facts: Facts, knobs: Columns, tensor_core: Column, th
     are held at once, which are many where fp32 is split into TF32 parts. The factors are least squares of what ptxas
     reported (registers and spills) for 720 kernels on sm_90; they tell spilling kernels from others in 97 of 100.
     """
-    loaded = knobs["BLOCK_K"] * (knobs["BLOCK_M"] + knobs["BLOCK_N"]) / threads
+    products = facts["contractions"]
+    loaded = knobs["BLOCK_K"] * (knobs["BLOCK_M"] + products * knobs["BLOCK_N"]) / threads
     pointers = np.where(knobs["LOADS"] == 1, 0.0, loaded * facts["left_width"] / 8)
     unstaged = np.where(knobs["NUM_STAGES"] > 1, 0.0, pointers * 2)
     split = (facts["left_width"] == 4) & (knobs["PRECISION"] == 1)
     kinds = [tensor_core == 2, split, tensor_core == 1]
     demand = (
         np.select(kinds, [20.0, 37.0, 27.0], 32.0)
-        + np.select(kinds, [1.13, 1.5, 1.2], 2.2) * knobs["BLOCK_M"] * knobs["BLOCK_N"] / threads
+        + np.select(kinds, [1.13, 1.5, 1.2], 2.2) * products * knobs["BLOCK_M"] * knobs["BLOCK_N"] / threads
         + np.select(kinds, [1.36, 1.95, 1.1], 0.6) * pointers
         + np.select(kinds, [0.4, 0.0, 0.2], 0.2) * unstaged
         + np.select(kinds, [0.0, 1.35, 0.04], 0.1) * loaded
     )
     return np.asarray(demand + 0.0 * (tensor_core + knobs["LOADS"] + knobs["NUM_STAGES"]))
+
+
+def _attention(facts: Facts, knobs: Columns, threads: Column) -> dict[str, Column]:
+    """Blocks of queries (rows) that walk the keys (columns); the values' heads are taken to be those of the keys.
+
+    The registers are fitted to what ptxas reported for 35 kernels on sm_90: scores and accumulators, and the rest.
+    """
+    block_m, block_n = _positive(knobs["BLOCK_M"]), _positive(knobs["BLOCK_N"])
+    head = 2.0 ** np.ceil(np.log2(max(facts["depth"], 16)))
+    tiles, steps = np.ceil(facts["rows"] / block_m), np.ceil(facts["columns"] / block_n)
+    tensor_core = _tensor_core(facts, knobs, block_m)
+    stage_bytes = 2 * block_n * head * facts["right_width"]
+    on_wgmma = tensor_core == 2
+    stages = np.where(on_wgmma, knobs["NUM_STAGES"], np.maximum(knobs["NUM_STAGES"] - 1, 1)) + 0.0 * tensor_core
+    held = block_m * (block_n + head) / threads
+    area = block_m * block_n
+    return {
+        "tile_area": area,
+        "programs": facts["batch"] * tiles,
+        "padding": tiles * block_m * steps * block_n * head / (facts["rows"] * facts["columns"] * facts["depth"]),
+        "steps": steps,
+        "reuse": block_m + 0.0 * steps,
+        "shared_bytes": stage_bytes * stages + np.where(on_wgmma, block_m * head * facts["left_width"], 0.0),
+        "stage_bytes": stage_bytes,
+        "registers": np.where(on_wgmma, 40 + 1.2 * held, 45 + 1.6 * held) + 0.0 * tensor_core,
+        "elements_per_thread": area / threads,
+        "vector_bytes": np.minimum(16.0, head * facts["right_width"] + 0.0 * area),
+        "tensor_core": tensor_core,
+    }
 
 
 def _tensor_core(facts: Facts, knobs: Columns, block_m: Column) -> Column:

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 
 from engine.ir.graph import Graph, Op
 from engine.ir.ops import OP_CLASS, OpClass
+from engine.runtime.extern import call_extern
 
 _POINTWISE: dict[str, Callable[..., torch.Tensor]] = {
     "neg": torch.neg,
@@ -96,13 +97,21 @@ def _evaluate_op(
     out = dtype if dtype is not None and own.is_floating_point else own
     if op.kind == "view":
         return _view(graph, op, values)
-    if op.kind == "constant":
+    if op.kind in ("constant", "iota"):
         device = next(iter(given.values())).device if given else torch.device("cpu")
+        if op.kind == "iota":
+            return torch.arange(op.out.numel, dtype=out, device=device).view(op.out.shape)
         return torch.tensor(op.attribute("value"), dtype=out, device=device)
+    if OP_CLASS[op.kind] is OpClass.REINDEX:
+        return _reindex(op, [values[i] for i in op.inputs])
     inputs = [_raised(values[i], dtype) for i in op.inputs]
     kind = OP_CLASS[op.kind]
+    if kind is OpClass.EXTERN:
+        return call_extern(op, inputs, dtype).to(out)
     if kind is OpClass.CONTRACTION:
-        return torch.matmul(*inputs).to(out)
+        # A product that is wider than its operands is accumulated and kept wide.
+        wider = out.itemsize > inputs[0].dtype.itemsize
+        return torch.matmul(*(value.to(out) if wider else value for value in inputs)).to(out)
     if kind is OpClass.REDUCTION:
         axes = tuple(op.attribute("axes"))
         if op.kind in ("sum", "mean"):
@@ -118,6 +127,17 @@ def _pointwise(op: Op, inputs: list[torch.Tensor], out: torch.dtype) -> torch.Te
     if op.kind in ("maximum", "minimum"):
         inputs = [value.to(out) for value in inputs]
     return _POINTWISE[op.kind](*inputs).to(out)
+
+
+def _reindex(op: Op, inputs: list[torch.Tensor]) -> torch.Tensor:
+    """Rows are gathered before they are raised: a table of embeddings is large, and few of its rows are read."""
+    if op.kind == "gather":
+        return inputs[0][torch.remainder(inputs[1].to(torch.int64), inputs[0].shape[0])]
+    axis: int = op.attribute("axis")
+    if op.kind == "roll":
+        return torch.roll(inputs[0], -op.attribute("shift"), axis)
+    widest = next((value.dtype for value in inputs if value.dtype == torch.float64), inputs[0].dtype)
+    return torch.cat([value.to(widest) for value in inputs], axis)
 
 
 def _view(graph: Graph, op: Op, values: dict[int, torch.Tensor]) -> torch.Tensor:

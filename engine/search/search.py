@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from engine.search.action_selection import puct
 from engine.search.patience import StopReason, may_propose, stop_reason
 from engine.search.space import Path, Scorer, Space, canonical_order
 from engine.search.tree import ROOT, Kind, Node, Tree
-from engine.vocabulary import KnobValue
+from engine.vocabulary import KnobValue, Option
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +89,7 @@ class Search:
         self._limit = limit
         self._forbidden = forbidden
         self._tree = Tree()
+        self._scoring = 0
         self._pending: dict[int, Proposal] = {}
         self._assignments: dict[str, int] = {}
         self._best: Best | None = None
@@ -147,6 +148,13 @@ class Search:
         self._land(proposal)
         self._tree.reopen(proposal.node.id)
         del self._assignments[_assignment(proposal.path)]
+
+    def score_again(self) -> None:
+        """Say that the scorer has learned: each fork asks it anew when a descent next comes through.
+
+        A search that is never told so keeps the priors of the first answer, and its path depends on tells alone.
+        """
+        self._scoring += 1
 
     # What the caller may know.
 
@@ -246,6 +254,9 @@ class Search:
                 self._expand(node, path)
             if self._tree.kinds[node] is not Kind.FORK:
                 return node
+            if self._tree.scored[node] != self._scoring:
+                options = [self._tree.options[child] for child in self._tree.children[node]]
+                self._tree.score_again(node, self._speeds(path, options, self._tree.forks[node]), self._scoring)
             node = self._select(node)
             path = (*path, self._tree.options[node])
 
@@ -258,10 +269,13 @@ class Search:
             self._tree.kinds[node] = Kind.DEAD_END
             return
         options = sorted(fork.options, key=canonical_order)
+        self._tree.expand(node, fork.name, options, self._speeds(path, options, fork.name), self._scoring)
+
+    def _speeds(self, path: Path, options: Sequence[Option], fork: str) -> list[float]:
         speeds = self._scorer(path, options)
         if len(speeds) != len(options):
-            raise ValueError(f"the scorer answered {len(speeds)} speeds for {len(options)} options of {fork.name}")
-        self._tree.expand(node, fork.name, options, [float(speed) for speed in speeds])
+            raise ValueError(f"the scorer answered {len(speeds)} speeds for {len(options)} options of {fork}")
+        return [float(speed) for speed in speeds]
 
     def _select(self, node: int) -> int:
         """The open child with the highest score; of equal ones the first in predicted, then in canonical order."""

@@ -34,7 +34,7 @@ class Tree:
 
     __slots__ = (
         *("options", "parents", "children", "open_children", "forks", "kinds", "closed"),
-        *("visits", "in_flight", "rewards", "priors", "ranks"),
+        *("visits", "in_flight", "rewards", "priors", "ranks", "scored"),
     )
 
     def __init__(self) -> None:
@@ -50,6 +50,7 @@ class Tree:
         self.rewards: list[float] = []
         self.priors: list[float] = []
         self.ranks: list[int] = []
+        self.scored: list[int] = []
         self._append(NO_PARENT, NO_OPTION, 1.0, 0)
 
     def __len__(self) -> int:
@@ -68,18 +69,35 @@ class Tree:
         self.rewards.append(0.0)
         self.priors.append(prior)
         self.ranks.append(rank)
+        self.scored.append(0)
 
-    def expand(self, node: int, fork: str, options: Sequence[Option], speeds: Sequence[float]) -> None:
-        """Give `node` its children: `options` in canonical order with their predicted speeds (see Scorer)."""
+    def expand(
+        self, node: int, fork: str, options: Sequence[Option], speeds: Sequence[float], scoring: int = 0
+    ) -> None:
+        """Give `node` its children: `options` in canonical order with their predicted speeds (see Scorer).
+
+        `scoring` counts how often the scorer's answers were called outdated before.
+        """
         order = preference(speeds)
         ranks = {position: rank for rank, position in enumerate(order)}
         first = len(self)
         for position, (option, prior) in enumerate(zip(options, normalized_priors(speeds), strict=True)):
             self._append(node, option, prior, ranks[position])
         self.kinds[node] = Kind.FORK
+        self.scored[node] = scoring
         self.forks[node] = fork
         self.children[node] = range(first, first + len(options))
         self.open_children[node] = [first + position for position in order]
+
+    def score_again(self, node: int, speeds: Sequence[float], scoring: int) -> None:
+        """Replace the priors and ranks of the children of `node`; visits, rewards and what is closed stay."""
+        children = self.children[node]
+        for position, prior in enumerate(normalized_priors(speeds)):
+            self.priors[children[position]] = prior
+        for rank, position in enumerate(preference(speeds)):
+            self.ranks[children[position]] = rank
+        self.open_children[node].sort(key=self.ranks.__getitem__)
+        self.scored[node] = scoring
 
     def lineage(self, node: int) -> list[int]:
         """The node, its parent, and so on up to the root."""

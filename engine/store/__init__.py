@@ -1,9 +1,12 @@
 """One SQLite file that keeps what was measured: schema, migrations, writes, questions, and following a live run."""
 
+from engine.store.candidates import Candidate, CandidateQuery, Compared, Condition
 from engine.store.copies import copy_database
 from engine.store.errors import StoreError
 from engine.store.failures import FailureCluster
+from engine.store.importing import Imported, NotResults, read_results
 from engine.store.paths import default_database_path, user_data_folder
+from engine.store.pins import PinChange, PinStanding, Standing, StoredPin
 from engine.store.queries import KernelVariants, VariantRow
 from engine.store.recording import Recording
 from engine.store.records import NodeRecord, RecordedAssembly, RecordedGrouping, RunInfo, StoredRun, node_key
@@ -12,19 +15,30 @@ from engine.store.store import Store
 
 __all__ = [
     "SCHEMA",
+    "Candidate",
+    "CandidateQuery",
+    "Compared",
+    "Condition",
     "FailureCluster",
+    "Imported",
     "KernelVariants",
     "NodeRecord",
+    "NotResults",
+    "PinChange",
+    "PinStanding",
     "RecordedAssembly",
     "RecordedGrouping",
     "Recording",
     "RunInfo",
+    "Standing",
     "Store",
     "StoreError",
+    "StoredPin",
     "StoredRun",
     "VariantRow",
     "copy_database",
     "default_database_path",
     "node_key",
+    "read_results",
     "user_data_folder",
 ]

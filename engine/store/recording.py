@@ -43,6 +43,5 @@ class Recording:
         return lookup(kernel_key, schedule, self._context.key)
 
     def assembled(self, grouping: Grouping, schedules: Mapping[str, Schedule] | None = None) -> RecordedAssembly | None:
-        """The recorded assembly of these schedules if there is one, else of the same plan."""
-        exact = self._store.assembled(grouping, self._context.key, schedules)
-        return exact or self._store.assembled(grouping, self._context.key)
+        """The recorded assembly of exactly these schedules; of any, only without `schedules`."""
+        return self._store.assembled(grouping, self._context.key, schedules)

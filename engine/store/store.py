@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import time
+from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
+from engine import __version__
 from engine.events import Event, RunState
 from engine.ir.kernel import Kernel
 from engine.ir.plan import Grouping, Program
-from engine.store import reads
+from engine.store import candidates, pins, reads
+from engine.store.candidates import Candidate, CandidateQuery
 from engine.store.connection import Connection, open_connection
 from engine.store.failures import FailureCluster, failure_clusters
 from engine.store.follow import events_of_run, follow_run
+from engine.store.importing.recording import Imported, write_all
+from engine.store.importing.results import ForeignResults
+from engine.store.pins import PinChange, PinStanding, StoredPin
 from engine.store.queries import KernelVariants, kernel_variants
 from engine.store.records import NodeRecord, RecordedAssembly, RecordedGrouping, RunInfo, StoredRun
 from engine.store.writes import Writer
-from engine.vocabulary import Context, Failure, Measurement, Regime, Schedule, Target, Timing
+from engine.vocabulary import Context, Failure, Measurement, Pin, Regime, Schedule, Target, Timing
 
 
 class Store:
@@ -36,7 +42,9 @@ class Store:
 
     def __init__(self, connection: Connection, clock: Callable[[], float]) -> None:
         self._connection = connection
+        self._clock = clock
         self._writer = Writer(connection, clock)
+        self._clock = clock
 
     @classmethod
     def open(
@@ -122,6 +130,24 @@ class Store:
         """
         self._writer.events(run, events)
 
+    def import_results(self, results: Sequence[ForeignResults], *, command: str = "") -> list[Imported]:
+        """Add results of other tuners, all in one transaction; points that are there already stay as they are."""
+        with self._connection.transaction() as db:
+            return write_all(db, results, self._clock(), __version__, command)
+
+    def record_pin(
+        self, kernel_key: str, schedule: Schedule, context_key: str, *, author: str, note: str = ""
+    ) -> PinChange:
+        """Pin a schedule in place of the one in force, now. Whether it is legal is asked before."""
+        return pins.put_pin(self._connection, Pin(kernel_key, schedule, author, self._clock(), note), context_key)
+
+    def unpin(self, kernel_key: str, context_key: str) -> PinChange:
+        return pins.end_pin(self._connection, kernel_key, context_key, self._clock())
+
+    def undo_pin(self, change: PinChange) -> None:
+        """Put back what was in force before the change, unless another one came after it."""
+        pins.undo_pin(self._connection, change, self._clock())
+
     # Lookups
 
     def ranking(self, kernel_key: str, schedule: Schedule, context_key: str) -> Measurement | None:
@@ -171,6 +197,10 @@ class Store:
         """The newest assembly of an equal plan (with exactly these schedules, if given)."""
         return reads.assembled(self._connection, grouping, context_key, schedules)
 
+    def pins(self, *, history: bool = False) -> tuple[StoredPin, ...]:
+        """The pins in force, oldest first; with `history` the ended ones too."""
+        return pins.pins(self._connection, history=history)
+
     # Questions
 
     def variants(self, kernel_text: str = "", top: int = 20) -> tuple[KernelVariants, ...]:
@@ -180,6 +210,29 @@ class Store:
     def failures(self, kernel_text: str = "") -> tuple[FailureCluster, ...]:
         """Failed candidates by cause, the largest cluster first, with the knob values that set them apart."""
         return failure_clusters(self._connection, kernel_text)
+
+    def pin_standings(self) -> tuple[PinStanding, ...]:
+        """Every pin in force beside the best that is known of its kernel."""
+        return pins.pin_standings(self._connection)
+
+    def candidate_numbers(self, query: CandidateQuery) -> array[int]:
+        """Every candidate that the query finds, as numbers in its order; `candidate_rows` gives the rows of a page."""
+        return candidates.candidate_numbers(self._connection, query)
+
+    def candidate_rows(self, numbers: Sequence[int]) -> dict[int, Candidate]:
+        return candidates.candidate_rows(self._connection, numbers)
+
+    def kernel_contexts(self, kernel_key: str) -> tuple[tuple[str, str, int], ...]:
+        """Key, GPU name and row count of each context the kernel was measured in, the newest measured first."""
+        return candidates.context_keys(self._connection, kernel_key)
+
+    def changes(self) -> int:
+        """A number that differs from the last one when another process has written meanwhile; takes microseconds."""
+        return self._connection.data_version()
+
+    def run(self, run: str) -> StoredRun:
+        """Raises StoreError if it isn't there."""
+        return reads.run(self._connection, run)
 
     def events_of(self, run: str) -> Iterator[Event]:
         """What happened in a run so far, in order."""

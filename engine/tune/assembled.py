@@ -56,6 +56,6 @@ def _assemble(bench: Workbench, problem: Problem, item: GroupingResult) -> float
         sum_us=sum_us,
         assembled_us=result.timing.median_us if result.timing else None,
         error=result.error,
-        reason=result.failure.cause if result.failure else "",
+        reason=result.failure.cause if result.failure else "" if result.timing else "not recorded",
     )
     return result.timing.median_us if result.timing else None

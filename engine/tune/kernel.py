@@ -16,7 +16,7 @@ from engine.search import Proposal, Search, StopReason
 from engine.tune.control import Stopped
 from engine.tune.finish import Finish
 from engine.tune.problem import Problem
-from engine.tune.scoring import kernel_scorer
+from engine.tune.scoring import kernel_search
 from engine.tune.tree import TreeReporter
 from engine.tune.workbench import Workbench
 from engine.vocabulary import Measurement, Regime, Schedule, Status
@@ -56,13 +56,7 @@ def tune_kernel(bench: Workbench, problem: Problem, kernel: Kernel) -> KernelRes
         result = KernelResult(kernel, None, None, declined)
         _report_end(bench, result, KernelState.FAILED)
         return result
-    search = Search(
-        problem.schedule_space(kernel),
-        kernel_scorer(bench.prior, problem, kernel, bench.device.target),
-        patience=bench.settings.patience,
-        exploration=bench.settings.exploration,
-        limit=bench.settings.limit,
-    )
+    search = kernel_search(bench.settings, bench.prior, problem, kernel, bench.device.target)
     reporter = TreeReporter(bench, kernel.key)
     finish = Finish(bench, kernel)
     progress = _Progress()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import getpass
 import json
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -57,21 +56,18 @@ class LiveRequest:
 def tune_live(request: LiveRequest, host: Host) -> list[RunFinished]:
     """Tune one expression on a device.
 
-    Raises CaptureError, DeviceError, StoreError or ValueError, each one sentence for a person. A refusal leaves no
-    database behind that was not there before.
+    Raises CaptureError, DeviceError, StoreError or ValueError, each one sentence for a person. Without a device nothing
+    is written; a later refusal leaves no database behind that was not there before.
     """
     host.change_state(RunState.CAPTURING)
     parse_target(request.code)
-    with _database(request.database) as store, ThreadPoolExecutor(1) as beside:
-        _check_prior(store, host.settings.prior)
-        tuned_before = any(run.target == request.code for run in store.runs())
-        capturing = None if tuned_before else beside.submit(capture, request.code)
-        device = host.own_device(request.open_device(request.device, jobs=host.settings.jobs))
-        try:
-            program = capturing.result() if capturing is not None else _program(store, request.code, device.context)
-            return [_run(request, host, store, device, program)]
-        finally:
-            device.close()
+    device = host.own_device(request.open_device(request.device, jobs=host.settings.jobs))
+    try:
+        with _database(request.database) as store:
+            _check_prior(store, host.settings.prior)
+            return [_run(request, host, store, device, _program(store, request.code, device.context))]
+    finally:
+        device.close()
 
 
 @contextmanager
@@ -141,6 +137,8 @@ def _run(request: LiveRequest, host: Host, store: Store, device: Device, program
         tally=Tally(busy_s_at_start=device.health().busy_s),
     )
     host.change_state(RunState.RUNNING)
+    for note in program.notes:
+        bench.log(note)
     state = RunState.FAILED
     summary = "{}"
     try:

@@ -1,19 +1,89 @@
-"""How the prior guides a kernel's search: the predicted speed of an option is that of its best completion."""
+"""How a kernel's search is guided: the predicted speed of an option is that of its best completion.
+
+The prior predicts before anything is measured and is frozen meanwhile. A learning search also asks a surrogate, which
+knows the kernel's own measurements; the tree, its backup and its stop rule are the same.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from engine.ir.kernel import Kernel
-from engine.prior import OptionScorer, Prior
-from engine.search import Path, Scorer
+from engine.prior import OptionScorer, Prior, Surrogate, features
+from engine.search import Path, Proposal, Scorer, Search, Space
 from engine.tune.problem import Problem
+from engine.tune.settings import Settings
 from engine.vocabulary import Option, Target
+
+VARIATION = 0.1
+"""About what the cold model errs by near the best (it has the winner among its first ten)."""
+
+
+class LearningSearch(Search):
+    """A search whose scorer learns from every answer: rewards are 1/us, forks are scored anew before each descent.
+
+    `patience` and `limit` as in `Search`. Where the surrogate knows nothing of an option, there is no opinion.
+    """
+
+    def __init__(self, space: Space, surrogate: Surrogate, *, patience: int = 50, limit: int | None = None) -> None:
+        self._surrogate = surrogate
+        super().__init__(space, self._score, patience=patience, exploration=Surrogate.EXPLORATION, limit=limit)
+
+    def ask(self) -> Proposal | None:
+        self.score_again()
+        proposal = super().ask()
+        if proposal is not None:
+            self._surrogate.begin(proposal.knobs)
+        return proposal
+
+    def tell(self, proposal: Proposal, reward: float | None) -> bool:
+        best = super().tell(proposal, reward)
+        self._surrogate.learn(proposal.knobs, None if reward is None else 1.0 / reward)
+        return best
+
+    def withdraw(self, proposal: Proposal) -> None:
+        super().withdraw(proposal)
+        self._surrogate.release(proposal.knobs)
+
+    def _score(self, path: Path, options: Sequence[Option]) -> Sequence[float]:
+        return self._surrogate.speeds({name: value for option in path for name, value in option.knobs}, options)
+
+
+def kernel_search(settings: Settings, prior: Prior, problem: Problem, kernel: Kernel, target: Target) -> Search:
+    """The search over the kernel's schedules that the settings ask for."""
+    space = problem.schedule_space(kernel)
+    if settings.surrogate:
+        surrogate = kernel_surrogate(prior, problem, kernel, target, settings.seed)
+        return LearningSearch(space, surrogate, patience=settings.patience, limit=settings.limit)
+    return Search(
+        space,
+        varied(kernel_scorer(prior, problem, kernel, target), settings.seed),
+        patience=settings.patience,
+        exploration=settings.exploration,
+        limit=settings.limit,
+    )
+
+
+def kernel_surrogate(prior: Prior, problem: Problem, kernel: Kernel, target: Target, seed: int) -> Surrogate:
+    """A surrogate over the kernel's candidates that starts from what the prior predicts of them, if it can."""
+    candidates = problem.candidates(kernel)
+    if kernel.foreign is not None or not candidates:
+        return Surrogate(candidates, seed=seed)
+    predicted = prior.predict(features(kernel, candidates, target))
+    return Surrogate(candidates, np.asarray(predicted, dtype=np.float64).tolist(), seed)
 
 
 def kernel_scorer(prior: Prior, problem: Problem, kernel: Kernel, target: Target) -> Scorer:
-    """Speeds (1/us) of sibling options as the prior predicts their best completion."""
+    """Speeds (1/us) of sibling options as the prior predicts their best completion.
+
+    Of a kernel of another tool the prior knows nothing that it could predict from.
+    """
+    if kernel.foreign is not None:
+        return no_opinion
     scorer = OptionScorer(prior, kernel, target, problem.candidates(kernel))
 
     def score(path: Path, options: Sequence[Option]) -> Sequence[float]:
@@ -21,6 +91,29 @@ def kernel_scorer(prior: Prior, problem: Problem, kernel: Kernel, target: Target
         return scorer.speeds(fixed, options)
 
     return score
+
+
+def varied(scorer: Scorer, seed: int) -> Scorer:
+    """The same opinions, each off by up to VARIATION in a direction that seed, path and option decide; seed 0: as is.
+
+    So a seed is another path through the same tree, equal in every process.
+    """
+    if seed == 0:
+        return scorer
+
+    def score(path: Path, options: Sequence[Option]) -> Sequence[float]:
+        place = " / ".join(map(str, path))
+        return [
+            speed * math.exp(VARIATION * _direction(f"{seed}: {place} / {option}"))
+            for option, speed in zip(options, scorer(path, options), strict=True)
+        ]
+
+    return score
+
+
+def _direction(text: str) -> float:
+    """Between -1 and 1, evenly, by the text alone."""
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") / 2**63 - 1.0
 
 
 def no_opinion(path: Path, options: Sequence[Option]) -> Sequence[float]:

@@ -13,6 +13,9 @@ class Settings:
     `window` candidates are selected ahead, the same on every machine, so that results don't depend on core counts.
     `deploy_band` is the share above the best so far within which a candidate is measured again in the deploy regime.
     `limit` bounds a kernel's candidates whatever the patience says; None means no bound.
+    `seed` picks one of many paths: 0 follows the prior as it is, another varies its opinions a little.
+    `surrogate` lets a kernel's own measurements correct the prior while its search runs; `seed` then orders what the
+    prior leaves open and grows the surrogate's forests.
     """
 
     patience: int = 50
@@ -24,6 +27,7 @@ class Settings:
     exploration: float = math.sqrt(2)
     prior: str = "latest"
     jobs: int | None = None
+    surrogate: bool = False
 
     def __post_init__(self) -> None:
         """Raises ValueError with a sentence for a setting that can't work."""

@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from engine.capture import capture
+from engine.capture import TargetOptions, capture, parse_target
 from engine.capture.errors import (
     ERROR_TYPES,
     CaptureCrashError,
     CaptureError,
     CaptureTimeoutError,
+    ModelsMissingError,
     NotACallError,
+    TargetMissingError,
     TorchMissingError,
     UserCodeError,
 )
@@ -31,6 +33,25 @@ def test_a_program_comes_back_from_a_child_in_a_folder_with_an_engine_of_its_own
     assert program.graph.output_specs()[0].shape == (4, 24)
     assert program.device == "cuda:0"
     assert program.target.startswith("import engine")
+
+
+def test_a_model_comes_back_from_a_child_with_its_line_and_its_notes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    program = capture("gpt2", TargetOptions(layer=0, seq_len=16))
+    assert program.target == "gpt2 --layer 0 --dtype bfloat16 --seq-len 16 --batch 1"
+    assert "random" in program.notes[0]
+    assert parse_target(program.target) == parse_target("gpt2", TargetOptions(layer=0, seq_len=16))
+
+
+def test_a_file_comes_back_from_a_child(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text("import torch\ndef f(x): return x.exp()\ndef example_inputs(): return torch.ones(3)\n")
+    program = capture(f"{path}:f", TargetOptions())
+    assert [op.kind for op in program.graph.ops] == ["input", "exp"]
+    with pytest.raises(TargetMissingError, match="no function or module `g`"):
+        capture(f"{path}:g", TargetOptions())
 
 
 def test_bad_text_starts_no_child(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,11 +95,22 @@ def test_a_child_that_dies_is_said_to_have_died() -> None:
         capture("import os; os.abort(); f()")
 
 
+def _hide(package: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Children started from here on can't import the package, wherever it is installed."""
+    (folder / "sitecustomize.py").write_text(f"import sys; sys.modules[{package!r}] = None\n")
+    monkeypatch.setenv("PYTHONPATH", str(folder) + os.pathsep + os.environ.get("PYTHONPATH", ""))
+
+
 def test_without_torch_the_way_out_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "torch.py").write_text("raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')\n")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path) + os.pathsep + os.environ.get("PYTHONPATH", ""))
+    _hide("torch", tmp_path, monkeypatch)
     with pytest.raises(TorchMissingError, match=r"pip install 'emmy-tui\[tune\]'"):
         capture(ADD)
+
+
+def test_without_transformers_the_way_out_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _hide("transformers", tmp_path, monkeypatch)
+    with pytest.raises(ModelsMissingError, match=r"pip install 'emmy-tui\[models\]'"):
+        capture("gpt2", TargetOptions(layer=0))
 
 
 def test_every_error_is_listed_and_is_a_capture_error() -> None:

@@ -7,7 +7,7 @@ import io
 import os
 import struct
 import termios
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -165,6 +165,12 @@ def events() -> list[Event]:
     return script()
 
 
+@pytest.fixture(name="measured")
+def _measured() -> Callable[..., Measured]:
+    """Makes one decided candidate of the script's kernel."""
+    return measured
+
+
 @pytest.fixture
 def scripted() -> type[ScriptedSession]:
     return ScriptedSession
@@ -227,6 +233,24 @@ def _row(kernel: Kernel, us: float | None, knobs: dict[str, words.KnobValue]) ->
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A recorded run of a matmul, with times and a cluster of failures; beside it a relu that was timed once."""
     path = tmp_path_factory.mktemp("recorded") / "tune.db"
+    rows = [_row(MATMUL, 10.0 + m / 8 + w, {"BLOCK_M": m, "NUM_WARPS": w}) for m in (16, 64) for w in (2, 4)]
+    rows += [_row(MATMUL, None, {"BLOCK_M": 256, "NUM_WARPS": w}) for w in (2, 4, 8)]
+    return _record(path, [*rows, _row(RELU, 3.25, {"BLOCK": 1024, "NUM_WARPS": 4})])
+
+
+@pytest.fixture(scope="session")
+def switched(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As `recorded`, with a knob that is a switch: both ways for the matmul, where only on fails; off for the relu."""
+    path = tmp_path_factory.mktemp("switched") / "tune.db"
+    knobs = [{"BLOCK_M": m, "NUM_WARPS": 4, "PERSISTENT": on} for m in (16, 64) for on in (False, True)]
+    rows = [_row(MATMUL, 10.0 + position, choice) for position, choice in enumerate(knobs)]
+    rows += [_row(MATMUL, None, {"BLOCK_M": m, "NUM_WARPS": 8, "PERSISTENT": True}) for m in (128, 256)]
+    rows += [_row(MATMUL, 30.0 + m, {"BLOCK_M": m, "NUM_WARPS": 8, "PERSISTENT": False}) for m in (128, 256)]
+    return _record(path, [*rows, _row(RELU, 3.25, {"BLOCK": 1024, "NUM_WARPS": 4, "PERSISTENT": False})])
+
+
+def _record(path: Path, rows: Sequence[words.Measurement]) -> Path:
+    """A finished run of the matmul program that measured `rows`."""
     program = Program(_matmul(), "torch.matmul(x, y)", "cuda")
     info = RunInfo("torch.matmul(x, y)", program, "cuda:0", "NVIDIA H200", CONTEXT.key, 0, 50, "cold", "emmy tune")
     with Store.open(path) as store:
@@ -234,9 +258,6 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for kernel in (MATMUL, RELU):
             store.record_kernel(kernel)
         run = store.start_run(info)
-        rows = [_row(MATMUL, 10.0 + m / 8 + w, {"BLOCK_M": m, "NUM_WARPS": w}) for m in (16, 64) for w in (2, 4)]
-        rows += [_row(MATMUL, None, {"BLOCK_M": 256, "NUM_WARPS": w}) for w in (2, 4, 8)]
-        rows += [_row(RELU, 3.25, {"BLOCK": 1024, "NUM_WARPS": 4})]
         for trial, row in enumerate(rows, start=1):
             store.record_measurement(row, run=run, trial=trial)
         matrix = TensorSpec.contiguous((512, 512), "float32")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -66,7 +67,50 @@ def test_help(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
 )
 def test_usage_errors_leave_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert leave(arguments) == 2
-    assert "Usage: emmy" in capsys.readouterr().err
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert re.fullmatch(r"emmy: .*`emmy( \w+)* --help`\n", said.err)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words", "command"),
+    [
+        (["bake"], "no such command 'bake'", "emmy"),
+        (["tun"], "Did you mean 'tune'", "emmy"),
+        (["eval", "nothing"], "no such command 'nothing'", "emmy eval"),
+        (["--heat"], "--heat", "emmy"),
+        (["tune", "--heat", "3"], "--heat", "emmy tune"),
+        (["tune", "--patience", "x1"], "'x1'", "emmy tune"),
+        (["tune", "--patience=x1"], "'x1'", "emmy tune"),
+        (["tune", "--pace", "soon"], "'soon'", "emmy tune"),
+        (["tune", "--patience"], "--patience", "emmy tune"),
+        (["tune", "--seed", str(10**30)], str(10**30), "emmy tune"),
+        (["tune", "one", "two"], "two", "emmy tune"),
+        (["import"], "FILE", "emmy import"),
+        (["doctor", "extra"], "extra", "emmy doctor"),
+        (["eval", "variants", "--top", "0"], "'0'", "emmy eval variants"),
+        (["eval", "variants", "--top", str(10**30)], str(10**30), "emmy eval variants"),
+    ],
+    ids=lambda value: " ".join(value)[:30] if isinstance(value, list) else "",
+)
+def test_a_usage_error_is_one_line_with_the_way_out(
+    arguments: list[str], words: str, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert leave(arguments) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("emmy: ")
+    assert said.err.endswith(f"ee `{command} --help`\n")
+    assert said.err.count("\n") == 1
+    assert words in said.err
+
+
+@pytest.mark.parametrize("arguments", [[], ["eval"]], ids=["emmy", "eval"])
+def test_a_command_alone_prints_its_help(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert leave(arguments) in (0, 2)
+    said = capsys.readouterr()
+    assert "Usage: emmy" in said.out
+    assert said.err == ""
 
 
 def raising(error: BaseException) -> object:
@@ -90,7 +134,7 @@ def test_ctrl_c_before_a_run_leaves_with_130(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_only_the_typed_command_is_registered() -> None:
     assert [command.name for command in application(["tune", "-v"]).registered_commands] == ["tune"]
-    assert len(application([]).registered_commands) == 2
+    assert {command.name for command in application([]).registered_commands} >= {"tune", "doctor", "import"}
 
 
 @pytest.mark.parametrize("form", [(), ("--json",)], ids=["table", "json"])

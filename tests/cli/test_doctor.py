@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from engine.cli import doctor as doctor_module
 from engine.cli.application import main
+from engine.store import Store
 
 BARE: dict[str, Any] = {
     "nvml": {"error": "not installed"},
@@ -83,6 +85,45 @@ def test_a_file_that_is_no_database(
     said(monkeypatch, json.dumps(BARE))
     path = tmp_path / "notes.txt"
     path.write_text("no database " * 100)
-    assert leave("--db", str(path), "--json") == 0
+    assert leave("--db", str(path), "--json") == 1
     found = {row["part"]: row for row in json.loads(capsys.readouterr().out)}
     assert found["database"]["state"] == "broken"
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)], ids=["table", "json"])
+@pytest.mark.parametrize(
+    ("make", "code", "state"),
+    [
+        (lambda path: None, 0, "none yet"),
+        (lambda path: Store.open(path).close(), 0, "ok"),
+        (lambda path: path.write_text("no database " * 100), 1, "broken"),
+        (lambda path: path.mkdir(), 1, "broken"),
+    ],
+    ids=["missing", "whole", "text", "folder"],
+)
+def test_only_a_database_that_cannot_be_read_is_a_failure(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    make: Callable[[Path], object],
+    code: int,
+    state: str,
+    form: tuple[str, ...],
+) -> None:
+    said(monkeypatch, json.dumps(BARE))
+    path = tmp_path / "named.db"
+    make(path)
+    assert leave("--db", str(path), *form) == code
+    answer = capsys.readouterr()
+    assert state in answer.out
+    assert answer.err == ""
+
+
+def test_a_name_that_the_system_refuses(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said(monkeypatch, json.dumps(BARE))
+    assert leave("--db", str(tmp_path / ("x" * 300)), "--json") == 1
+    found = {row["part"]: row for row in json.loads(capsys.readouterr().out)}
+    assert found["database"]["state"] == "broken"
+    assert "too long" in found["database"]["cost"]

@@ -12,6 +12,7 @@ from engine.cli import database as database_module
 from engine.cli import eval_failures, eval_variants
 from engine.cli.application import main
 from engine.data import demo_database
+from engine.store import Store
 
 
 def leave(*arguments: str) -> int:
@@ -99,6 +100,33 @@ def test_a_kernel_that_is_not_there(recorded: Path, capsys: pytest.CaptureFixtur
     said = capsys.readouterr()
     assert said.out == "[]\n"
     assert said.err == f"emmy: no measured kernel of {recorded} matches 'conv'; leave --kernel away to see them all\n"
+
+
+@pytest.mark.parametrize("command", ["variants", "failures"])
+@pytest.mark.parametrize("columns", [None, 80], ids=["pipe", "terminal"])
+def test_a_kernel_that_is_not_there_prints_no_table(
+    recorded: Path,
+    capsys: pytest.CaptureFixture[str],
+    command: str,
+    columns: int | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for module in (eval_variants, eval_failures):
+        monkeypatch.setattr(module, "terminal_width", lambda stream: columns)
+    assert leave(command, "--db", str(recorded), "--kernel", "conv") == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == f"emmy: no measured kernel of {recorded} matches 'conv'; leave --kernel away to see them all\n"
+
+
+def test_a_database_without_measurements(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "empty.db"
+    with Store.open(path):
+        pass
+    assert leave("variants", "--db", str(path)) == 0
+    assert capsys.readouterr() == (f"{path} holds no measurement yet\n", "")
+    assert leave("variants", "--db", str(path), "--kernel", "conv") == 2
+    assert capsys.readouterr().out == ""
 
 
 @pytest.mark.parametrize("command", ["variants", "failures"])

@@ -39,7 +39,7 @@ def test_durations_and_shares() -> None:
 
 
 def test_cells() -> None:
-    assert [cell_text(v) for v in (None, "", True, False, 3, 13.084)] == ["-", "-", "yes", "no", "3", "13.08"]
+    assert [cell_text(v) for v in (None, "", True, False, 3, 13.084)] == ["-", "-", "True", "False", "3", "13.08"]
 
 
 def test_control_characters_are_made_visible() -> None:

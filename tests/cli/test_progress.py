@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TextIO
@@ -12,6 +13,8 @@ import pytest
 from engine.cli.progress import Detail, Progress, live_line, milestone_line, step_line
 from engine.events import Event, Measured
 from engine.snapshot import Snapshot, apply
+
+MakeMeasured = Callable[..., Measured]
 
 
 def printed(events: Sequence[Event], detail: Detail, live: TextIO) -> str:
@@ -37,15 +40,39 @@ def test_verbose_prints_a_line_a_step(events: list[Event]) -> None:
     assert "cached" in steps[3]
     assert "best   13.50 us" in steps[3]
     assert "deploy" in steps[4]
+    assert "13.10 us      best   13.10 us" in steps[4]  # of its own regime
+
+
+def test_a_time_stands_beside_the_best_of_its_own_regime(events: list[Event], measured: MakeMeasured) -> None:
+    again = [
+        measured(0, None, regime="deploy"),
+        measured(0, 12.5, regime="deploy", best=True),
+        measured(0, 14.0, regime="deploy"),
+        measured(5, 13.0, best=True),
+    ]
+    lines = printed([*events[:8], *again], Detail.VERBOSE, io.StringIO())
+    assert re.findall(r"#\d .*best +(\S+) us", lines) == ["20.25", "20.25", "13.50", "13.50", "13.00"]
+    assert re.findall(r"deploy .*best +(\S+) us", lines) == ["-", "12.50", "12.50"]
+
+
+def test_the_live_line_mixes_no_regimes(
+    events: list[Event], measured: MakeMeasured, terminal: Callable[[int], TextIO]
+) -> None:
+    live = terminal(120)
+    snapshot, progress = Snapshot(), Progress(Detail.NORMAL, io.StringIO(), live)
+    for event in [*events[:8], measured(0, 11.11, regime="deploy", best=True)]:
+        progress.show(apply(snapshot, event), event)
+    progress.paint(snapshot)
+    assert "15.00 us  best 13.50 us" in live.getvalue()
 
 
 def test_a_pipe_gets_milestones(events: list[Event]) -> None:
     assert printed(events, Detail.NORMAL, io.StringIO()).splitlines() == [
         "matmul 512x512x512 float32: search starts",
         "matmul 512x512x512 float32  #1  new best 20.25 us  "
-        "BLOCK_K=32 BLOCK_M=64 BLOCK_N=64 NUM_STAGES=3 NUM_WARPS=4 PRECISION=ieee",
+        "BLOCK_M=64 BLOCK_N=64 BLOCK_K=32 PRECISION=ieee NUM_WARPS=4 NUM_STAGES=3",
         "matmul 512x512x512 float32  #3  new best 13.50 us  "
-        "BLOCK_K=32 BLOCK_M=64 BLOCK_N=64 NUM_STAGES=3 NUM_WARPS=4 PRECISION=ieee",
+        "BLOCK_M=64 BLOCK_N=64 BLOCK_K=32 PRECISION=ieee NUM_WARPS=4 NUM_STAGES=3",
         "warning: another process is on the GPU",
         "matmul 512x512x512 float32: done, best 13.10 us (patience: 10 candidates)",
     ]
@@ -90,4 +117,4 @@ def test_a_name_from_a_database_cannot_steer_the_terminal(events: list[Event]) -
 def test_before_a_kernel_is_found_the_state_is_the_line(events: list[Event]) -> None:
     assert live_line(Snapshot(state="capturing"), None) == "capturing"
     assert milestone_line(Snapshot(), events[1]) == ""
-    assert step_line(Snapshot(), events[4]).startswith("a" * 24)
+    assert step_line(Snapshot(), events[4], {}).startswith("a" * 24)

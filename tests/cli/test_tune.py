@@ -62,6 +62,19 @@ def test_a_run(sessions: Sessions, tmp_path: Path, capsys: pytest.CaptureFixture
     assert f"next       emmy-tui {database}" in said.out
 
 
+def test_a_model_is_asked_for_by_one_line(sessions: Sessions, tmp_path: Path) -> None:
+    database = str(tmp_path / "mine.db")
+    assert (
+        leave("Qwen/Qwen3-0.6B", "--layer", "3", "--seq-len", "32", "--batch", "2", "--dtype", "fp16", "--db", database)
+        == 0
+    )
+    assert sessions.asked["code"] == "Qwen/Qwen3-0.6B --layer 3 --dtype float16 --seq-len 32 --batch 2"
+    assert leave("gpt2", "--db", database) == 0
+    assert sessions.asked["code"] == "gpt2 --dtype bfloat16 --seq-len 512 --batch 1"
+    assert leave("gpt2", "--device", "replay", "--db", database) == 0
+    assert sessions.asked["target"] == "gpt2 --dtype bfloat16 --seq-len 512 --batch 1"
+
+
 def test_json_is_the_last_line(sessions: Sessions, capsys: pytest.CaptureFixture[str]) -> None:
     assert leave("--code", CODE, "--json") == 0
     found = json.loads(capsys.readouterr().out.splitlines()[-1])
@@ -87,6 +100,25 @@ def test_replay_of_a_database(sessions: Sessions, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("pace", ["0", "0.5", "3600"])
+@pytest.mark.parametrize("prior", ["latest", "cold"])
+def test_what_a_replay_takes(sessions: Sessions, tmp_path: Path, pace: str, prior: str) -> None:
+    options = ("--db", str(tmp_path / "x.db"), "--pace", pace, "--prior", prior, "--seed", "3", "--patience", "7")
+    assert leave("--device", "replay", *options) == 0
+    assert sessions.asked["pace"] == float(pace)
+    assert sessions.asked["settings"].prior == prior
+
+
+def test_the_demo_may_be_called_a_replay(sessions: Sessions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database_module, "demo_database", lambda: tmp_path / "copy.db")
+    assert leave("--demo", "--device", "replay") == 0
+
+
+def test_the_device_is_the_first_gpu(sessions: Sessions) -> None:
+    assert leave("--code", CODE, "--prior", "r1") == 0
+    assert (sessions.asked["device"], sessions.asked["settings"].prior) == ("cuda:0", "r1")
+
+
 def test_code_narrows_a_replay(sessions: Sessions) -> None:
     assert leave("--device", "replay", "--code", "matmul", "--pace", "0.5") == 0
     assert (sessions.asked["target"], sessions.asked["pace"]) == ("matmul", 0.5)
@@ -103,9 +135,21 @@ def test_demo_replays_the_copy(sessions: Sessions, tmp_path: Path, monkeypatch: 
     ("arguments", "words"),
     [
         ([], "nothing to tune"),
+        (["gpt2", "--code", "f()"], "two programs"),
+        (["--code", "f()", "--layer", "0"], "name one"),
+        (["gpt2", "--dtype", "int8"], "bfloat16, float16, float32"),
+        (["no/such/model"], "no model's id"),
+        (["missing.py:f"], "missing.py can't be read"),
         (["--demo", "--db", "x.db"], "brings its own database"),
         (["--code", "f()", "--pace", "1"], "--pace slows a replay down"),
         (["--demo", "-v", "-q"], "contradict each other"),
+        *((["--demo", "--pace", pace], "from 0 to 3600") for pace in ("inf", "-inf", "nan", "-1", "1e9", "3600.1")),
+        (["--demo", "--device", "banana"], "--device banana measures"),
+        (["--device", "cuda:9", "--demo"], "--device cuda:9 measures"),
+        (["--demo", "--prior", "banana"], "--prior 'banana' steers no replay"),
+        (["--demo", "--prior", ""], "--prior '' steers no replay"),
+        (["--device", "replay", "--db", "x.db", "--prior", "r1"], "--prior 'r1' steers no replay"),
+        (["--demo", "--jobs", "2"], "a replay compiles nothing"),
         (["--code", "f()", "--patience", "0"], "patience must be at least 1, not 0"),
         (["--code", "f()", "--jobs", "0"], "jobs must be at least 1, not 0"),
     ],

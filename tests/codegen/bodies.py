@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from engine.ir import Graph, GraphBuilder, Kernel, TensorSpec
+from tests.codegen.attention_bodies import APART, ATTENTION
+from tests.codegen.moving_bodies import CONTRACTION_MOVES, POINTWISE_MOVES, ROWWISE_MOVES
+from tests.codegen.sibling_bodies import SIBLINGS
 
 Body = Callable[[], Graph]
 
@@ -336,7 +339,12 @@ POINTWISE: dict[str, Body] = {
     "constants": constants,
 }
 
-BODIES: dict[str, dict[str, Body]] = {"contraction": CONTRACTIONS, "rowwise": ROWWISE, "pointwise": POINTWISE}
+BODIES: dict[str, dict[str, Body]] = {
+    "contraction": CONTRACTIONS | CONTRACTION_MOVES | SIBLINGS | APART,
+    "attention": ATTENTION,
+    "rowwise": ROWWISE | ROWWISE_MOVES,
+    "pointwise": POINTWISE | POINTWISE_MOVES,
+}
 
 
 def kernel(family: str, name: str) -> Kernel:

@@ -26,7 +26,7 @@ from tests.codegen.bodies import BODIES
 torch.set_num_threads(1)
 SMALL_CHIP = Target(multiprocessors=3)
 """Few multiprocessors, so that small shapes have persistent schedules."""
-SCHEDULES_OF_A_BODY = 5
+SCHEDULES_OF_A_BODY = {"contraction": 5, "attention": 3, "rowwise": 5, "pointwise": 5}
 ROUNDING = {"float64": 1e-12, "float32": 1e-6, "float16": 1e-3, "bfloat16": 8e-3}
 """Allowed relative norm beside eager's own error; the interpreter rounds bfloat16 towards zero."""
 
@@ -43,7 +43,7 @@ def main(family: str) -> None:
 
 def sample(kernel: Kernel, name: str) -> list[Schedule]:
     offered = list(offered_schedules(kernel, SMALL_CHIP))
-    return random.Random(name).sample(offered, min(SCHEDULES_OF_A_BODY, len(offered)))
+    return random.Random(name).sample(offered, min(SCHEDULES_OF_A_BODY[kernel.family], len(offered)))
 
 
 def draws() -> Iterator[Draw]:

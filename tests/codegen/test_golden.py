@@ -13,7 +13,9 @@ import pytest
 from engine.codegen import illegal_because, render
 from engine.ir import Kernel
 from engine.vocabulary import KnobValue, Schedule, Target
+from tests.codegen.attention_bodies import attention
 from tests.codegen.bodies import kernel, layer_norm, matmul, rms_norm, softmax
+from tests.codegen.sibling_bodies import gate_up
 
 FOLDER = Path(__file__).parent / "golden"
 
@@ -22,6 +24,11 @@ def contraction(**changes: KnobValue) -> Schedule:
     knobs: dict[str, KnobValue] = {"BLOCK_M": 128, "BLOCK_N": 256, "BLOCK_K": 64, "PRECISION": "ieee"}
     knobs |= {"LOADS": "pointer", "GROUP_M": 8, "PERSISTENT": False, "NUM_WARPS": 8, "NUM_STAGES": 3}
     return Schedule.of(knobs | changes)
+
+
+def attention_schedule(**changes: KnobValue) -> Schedule:
+    knobs: dict[str, KnobValue] = {"BLOCK_M": 64, "BLOCK_N": 128, "PRECISION": "ieee", "LOADS": "pointer"}
+    return Schedule.of(knobs | {"NUM_WARPS": 4, "NUM_STAGES": 3} | changes)
 
 
 def rowwise(**changes: KnobValue) -> Schedule:
@@ -48,6 +55,18 @@ def cases() -> dict[str, tuple[Kernel, Schedule]]:
         "epilogue_of_everything": (kernel("contraction", "epilogue_of_everything"), contraction(**small)),
         "prologues": (kernel("contraction", "prologues"), contraction(**small)),
         "tokens_that_do_not_collapse": (kernel("contraction", "linear_of_tokens"), contraction(**small)),
+        "attention_grouped_descriptors": (
+            Kernel("attention", attention(16, 512, 512, 128, "bfloat16", group=2, causal=True)),
+            attention_schedule(LOADS="descriptor"),
+        ),
+        "attention_window_pointers": (
+            Kernel("attention", attention(4, 500, 500, 80, "float16", causal=True, window=100, added=(1, 4, 1, 500))),
+            attention_schedule(BLOCK_N=64, NUM_STAGES=2),
+        ),
+        "gate_up_descriptors": (
+            Kernel("contraction", gate_up(512, 3072, 1024, "bfloat16")),
+            contraction(BLOCK_M=64, BLOCK_N=64, LOADS="descriptor", NUM_WARPS=4),
+        ),
         "softmax_one_pass": (Kernel("rowwise", softmax((16384,), 4096, "bfloat16")), rowwise(ROWS=2, NUM_WARPS=8)),
         "softmax_looped": (
             Kernel("rowwise", softmax((16384,), 5000, "bfloat16")),
@@ -58,6 +77,22 @@ def cases() -> dict[str, tuple[Kernel, Schedule]]:
             rowwise(PERSISTENT=True, NUM_STAGES=2),
         ),
         "layer_norm": (Kernel("rowwise", layer_norm(100, 1000, "float32")), rowwise(ROWS=4, COLUMNS=1024)),
+        "rotary": (
+            kernel("pointwise", "rotary_heads_first"),
+            Schedule.of({"BLOCK": 128, "EVICTION": "", "NUM_WARPS": 1}),
+        ),
+        "embedding": (
+            kernel("pointwise", "embedding"),
+            Schedule.of({"BLOCK": 256, "EVICTION": "", "NUM_WARPS": 2}),
+        ),
+        "joined": (
+            kernel("pointwise", "joined_middle"),
+            Schedule.of({"BLOCK": 128, "EVICTION": "", "NUM_WARPS": 1}),
+        ),
+        "norm_and_rotary": (
+            kernel("rowwise", "norm_and_rotary"),
+            rowwise(COLUMNS=32),
+        ),
         "pointwise_layouts": (
             kernel("pointwise", "layouts"),
             Schedule.of({"BLOCK": 128, "EVICTION": "", "NUM_WARPS": 1}),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import os
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -24,9 +26,9 @@ def test_the_copy_is_unpacked_once_and_then_kept(tmp_path: Path, shipped: Path) 
     folder = tmp_path / "data" / "emmy"
     copy = demo_database(folder, shipped)
     assert copy.read_bytes() == b"recording one"
-    copy.write_bytes(b"replayed into")
+    copy.write_bytes(b"pinned into")
     assert demo_database(folder, shipped) == copy
-    assert copy.read_bytes() == b"replayed into"
+    assert copy.read_bytes() == b"pinned into"
     assert gzip.decompress(shipped.read_bytes()) == b"recording one"
     assert [path.name for path in folder.iterdir()] == [copy.name]
 
@@ -63,10 +65,18 @@ def test_a_missing_demo_is_said_in_words(tmp_path: Path) -> None:
         demo_database(tmp_path, tmp_path / "none.gz")
 
 
-@pytest.mark.parametrize("spoil", [lambda packed: packed[:-6], lambda packed: b"not packed at all"])
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda packed: packed[:-6],
+        lambda packed: b"not packed at all",
+        lambda packed: packed[:12] + b"\xff" * 8 + packed[20:],
+    ],
+    ids=["cut", "not packed", "garbled"],
+)
 def test_a_spoiled_file_leaves_no_copy(tmp_path: Path, shipped: Path, spoil: object) -> None:
     shipped.write_bytes(spoil(shipped.read_bytes()))
-    with pytest.raises(DemoMissing, match="could not be copied"):
+    with pytest.raises(DemoMissing, match=r"could not be copied .*reinstall emmy-tui"):
         demo_database(tmp_path / "data", shipped)
     assert list((tmp_path / "data").iterdir()) == []
 
@@ -75,6 +85,32 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path, shipped: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(DemoMissing, match="XDG_DATA_HOME"):
         demo_database(tmp_path / "file" / "emmy", shipped)
+
+
+@pytest.mark.parametrize(
+    ("number", "words", "other"),
+    [
+        (errno.ENOSPC, "free some space there, or set XDG_DATA_HOME", "reinstall"),
+        (errno.EDQUOT, "free some space there, or set XDG_DATA_HOME", "reinstall"),
+        (errno.EACCES, "; set XDG_DATA_HOME to a folder that you can write to", "free some space"),
+        (errno.EPERM, "; set XDG_DATA_HOME to a folder that you can write to", "free some space"),
+        (errno.EROFS, "; set XDG_DATA_HOME to a folder that you can write to", "free some space"),
+        (errno.ENOTDIR, "; set XDG_DATA_HOME to a folder that you can write to", "free some space"),
+    ],
+    ids=lambda value: errno.errorcode[value] if isinstance(value, int) else "",
+)
+def test_the_advice_follows_what_the_system_said(
+    tmp_path: Path, shipped: Path, monkeypatch: pytest.MonkeyPatch, number: int, words: str, other: str
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number), str(tmp_path))
+
+    monkeypatch.setattr(tempfile, "mkstemp", refuse)
+    with pytest.raises(DemoMissing) as refused:
+        demo_database(tmp_path / "data", shipped)
+    assert os.strerror(number) in str(refused.value)
+    assert words in str(refused.value)
+    assert other not in str(refused.value)
 
 
 def test_the_demo_is_shipped_packed() -> None:

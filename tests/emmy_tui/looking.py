@@ -9,7 +9,8 @@ from typing import Any
 from textual.pilot import Pilot
 from textual.strip import Strip
 
-from emmy_tui.app import EmmyApp, Look
+from emmy_tui.app import EmmyApp
+from emmy_tui.look import Look
 from engine.events import Event
 from tests.emmy_tui.scripted import START, ScriptedSource
 

@@ -14,8 +14,9 @@ import math
 import random
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from emmy_tui.source import Mode
 from engine.events import (
@@ -304,12 +305,15 @@ class ScriptedSource:
         mode: Mode = Mode.LIVE,
         capabilities: Sequence[str] = ("pause", "stop"),
         per_drain: int | None = None,
+        locate: Callable[[], Path] | None = None,
     ) -> None:
         self.mode = mode
         self.title = "scripted"
         self.database = "~/.local/share/emmy/tune.db"
         self.capabilities = frozenset(capabilities)
         self.dropped = 0
+        self.locate = locate
+        self.badges: tuple[str, ...] = ()
         self.asked: list[str] = []
         self.waiting = list(events)
         self._per_drain = per_drain
@@ -378,7 +382,8 @@ class PacedSource(ScriptedSource):
 
 
 def main() -> None:
-    from emmy_tui.app import EmmyApp, Look
+    from emmy_tui.app import EmmyApp
+    from emmy_tui.look import Look
 
     parser = argparse.ArgumentParser()
     parser.add_argument("--ascii", action="store_true")

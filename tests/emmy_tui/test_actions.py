@@ -6,35 +6,55 @@ from itertools import product
 
 from textual.binding import Binding
 
-from emmy_tui.actions import ACTIONS, Action, Group, Now, footer_actions, spoken
+from emmy_tui.action import FAILURES, LIVE, PINS, TABS, VARIANTS, Action, Group, Now
+from emmy_tui.actions import ACTIONS, footer_actions, spoken
 from emmy_tui.app import EmmyApp, palette_title
 from emmy_tui.dialogs import help_lines
 from emmy_tui.source import Mode
+from emmy_tui.tabs.failures import FailuresTab
+from emmy_tui.tabs.live import LiveTab
+from emmy_tui.tabs.pins import PinsTab
+from emmy_tui.tabs.tab import Tab
+from emmy_tui.tabs.variants import VariantsTab
 from emmy_tui.text import plain
 from emmy_tui.widgets.footer import footer_line
 from emmy_tui.widgets.panel import ListPanel
 from tests.emmy_tui.looking import running, showing
 from tests.emmy_tui.scripted import search_events
 
+FOCUSED = {
+    LIVE: ("", "kernels", "tree", "log", "curve"),
+    VARIANTS: ("variants",),
+    FAILURES: ("clusters", "cluster"),
+    PINS: ("pins",),
+}
 EVERY_NOW = [
-    Now(mode, frozenset(verbs), frozen, focus, kernels, 1, roomy, shared, demo)
-    for mode, verbs, frozen, focus, kernels, roomy, shared, demo in product(
+    Now(mode, frozenset(verbs), frozen, focus, kernels, 1, roomy, shared, demo, tab=tab, items=kernels, **more)
+    for mode, verbs, frozen, kernels, roomy, shared, demo, tab, more in product(
         (None, *Mode),
         ((), ("start",), ("pause", "stop"), ("resume", "stop")),
         (False, True),
-        ("", "kernels", "tree", "log", "curve"),
         (0, 1, 2),
         (False, True),
         (False, True),
         (False, True),
+        TABS,
+        (
+            {"writable": False},
+            {"undoable": True, "filtered": True, "contexts": 2},
+        ),
     )
+    for focus in FOCUSED[tab]
 ]
+
+
+CLASSES: dict[str, type[Tab]] = {LIVE: LiveTab, VARIANTS: VariantsTab, FAILURES: FailuresTab, PINS: PinsTab}
 
 
 def bound() -> dict[str, set[str]]:
     """Action name to keys, from both sets of bindings."""
     keys: dict[str, set[str]] = {}
-    for binding in (*EmmyApp.BINDINGS, *ListPanel.BINDINGS):
+    for binding in (*EmmyApp.BINDINGS, *ListPanel.BINDINGS, *(one for tab in CLASSES.values() for one in tab.BINDINGS)):
         assert isinstance(binding, Binding)
         keys.setdefault(binding.action, set()).update(binding.key.split(","))
     return keys
@@ -46,8 +66,15 @@ def test_bindings_are_the_table() -> None:
 
 def test_every_action_has_its_method() -> None:
     for action in ACTIONS:
-        owner = ListPanel if action.in_list else EmmyApp
-        assert callable(getattr(owner, f"action_{action.name}"))
+        owners = [CLASSES[tab] for tab in action.tabs] or [ListPanel if action.in_list else EmmyApp]
+        for owner in owners:
+            assert callable(getattr(owner, f"action_{action.name}")), action.name
+
+
+def test_a_tab_binds_its_own_actions() -> None:
+    for tab, owner in CLASSES.items():
+        names = {binding.action for binding in owner.BINDINGS if isinstance(binding, Binding)}
+        assert names == {action.name for action in ACTIONS if tab in action.tabs}
 
 
 def test_a_key_never_does_two_things_at_once() -> None:

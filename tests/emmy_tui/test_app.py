@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from textual.command import CommandPalette
 
-from emmy_tui.app import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, Look
 from emmy_tui.dialogs import Help, Leave
+from emmy_tui.look import Look
 from emmy_tui.source import Anew, Mode
 from emmy_tui.tree_index import Key
+from emmy_tui.verbs import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK
 from engine.events import Logged, NodeVisited, RunState, StateChanged
 from engine.snapshot import apply
 from tests.emmy_tui.looking import application, rows, running, screen_text, showing
@@ -137,7 +138,7 @@ async def test_help_opens_lists_keys_and_closes() -> None:
         assert isinstance(app.screen, Help)
         assert "Freeze the view; the run goes on" in screen_text(app)
         await pilot.press("G")
-        assert "Dark or light" in screen_text(app)
+        assert "Dark, light, or the terminal's own colours" in screen_text(app)
         await pilot.press("escape")
         assert not isinstance(app.screen, Help)
         await pilot.press("f1", "q")

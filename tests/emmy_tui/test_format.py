@@ -59,3 +59,18 @@ def test_durations_and_clock() -> None:
     assert fmt.duration(-5) == "00:00:00"
     assert fmt.clock(1_780_000_000.0) == "20:26:40"
     assert fmt.clock(0.0) == "--:--:--"
+
+
+def test_sizes_fit_five_characters() -> None:
+    shown = {0: "0", 512: "512", 1024: "1K", 8192: "8K", 50688: "49.5K", 232448: "227K", 1 << 26: "64M"}
+    assert {value: fmt.size(value) for value in shown} == shown
+    assert all(len(fmt.size(value)) <= 5 for value in range(0, 1 << 20, 997))
+
+
+def test_one_of_a_thing_and_many() -> None:
+    assert [fmt.plural(number, "row") for number in (0, 1, 2)] == ["0 rows", "1 row", "2 rows"]
+
+
+def test_a_moment_that_no_calendar_has_is_a_dash() -> None:
+    assert fmt.moment(1_780_000_000.0) == "2026-05-28 20:26"
+    assert [fmt.moment(at) for at in (0.0, 1e30, float("nan"))] == ["-", "-", "-"]

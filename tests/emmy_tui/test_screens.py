@@ -5,17 +5,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
+from textual.pilot import Pilot
 
-from emmy_tui.app import EmmyApp, Look
+from emmy_tui.app import EmmyApp
+from emmy_tui.look import Look
 from emmy_tui.source import Mode
 from engine.events import Event, KernelFound, Logged, Measured
+from engine.store import Store
 from engine.vocabulary import Schedule
 from tests.emmy_tui.looking import application, rows, running, screen_text, showing, strips
+from tests.emmy_tui.measured import CONTEXT, OTHER, fill, matmul, over, press, schedules
 from tests.emmy_tui.scripted import START, ScriptedSource, failed_events, search_events
 
 SIZES = ((80, 24), (100, 30), (160, 45))
@@ -47,6 +52,75 @@ SnapCompare = Callable[..., bool]
 @pytest.mark.parametrize("state", STATES, ids=lambda state: state.__name__)
 def test_screen(snap_compare: SnapCompare, state: Callable[[], EmmyApp], size: tuple[int, int]) -> None:
     assert snap_compare(state(), terminal_size=size)
+
+
+def _pinned(path: Path) -> Path:
+    with Store.open(path, clock=lambda: START) as store:
+        for place, context in ((0, CONTEXT), (9, OTHER)):
+            key = matmul().key
+            store.record_pin(key, schedules(matmul())[place], context.key, author="ana", note="steady")
+    return path
+
+
+def _empty(path: Path) -> Path:
+    with Store.open(path) as store:
+        store._connection.db.conn.execute("DELETE FROM measurement")
+        store._connection.db.conn.execute("DELETE FROM node")
+    return path
+
+
+TABS = {
+    "variants": ("2",),
+    "failures": ("3",),
+    "pins": ("4",),
+}
+
+
+@pytest.fixture
+def by_ana(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("emmy_tui.pinning.author", lambda: "ana")
+
+
+@pytest.mark.usefixtures("by_ana")
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("tab", TABS)
+def test_tab(snap_compare: SnapCompare, tmp_path: Path, tab: str, size: tuple[int, int]) -> None:
+    _compare(snap_compare, over(_pinned(fill(tmp_path / "tune.db"))), TABS[tab], size)
+
+
+@pytest.mark.parametrize("tab", TABS)
+def test_tab_empty(snap_compare: SnapCompare, tmp_path: Path, tab: str) -> None:
+    _compare(snap_compare, over(_empty(fill(tmp_path / "tune.db", rows=2))), TABS[tab], (80, 24))
+
+
+@pytest.mark.parametrize("tab", TABS)
+def test_tab_read_only_in_ascii(snap_compare: SnapCompare, tmp_path: Path, tab: str) -> None:
+    look = Look(read_only=True, ascii=True)
+    _compare(snap_compare, over(_pinned(fill(tmp_path / "tune.db")), look), TABS[tab], (100, 30))
+
+
+@pytest.mark.parametrize("keys", [("2", "enter"), ("2", "b", "j", "b"), ("2", "slash"), ("4", "p")], ids="-".join)
+def test_tab_dialogs(snap_compare: SnapCompare, tmp_path: Path, keys: tuple[str, ...]) -> None:
+    _compare(snap_compare, over(_pinned(fill(tmp_path / "tune.db"))), keys, (80, 24))
+
+
+def _compare(snap_compare: SnapCompare, app: EmmyApp, keys: Sequence[str], size: tuple[int, int]) -> None:
+    async def before(pilot: Pilot[None]) -> None:
+        await press(app, pilot, *keys)
+
+    assert snap_compare(app, terminal_size=size, run_before=before)
+
+
+def test_screen_why(snap_compare: SnapCompare) -> None:
+    assert snap_compare(live(), press=("i",), terminal_size=(100, 30))
+
+
+def test_screen_jump(snap_compare: SnapCompare) -> None:
+    assert snap_compare(live(), press=("ctrl+o",), terminal_size=(100, 30))
+
+
+def test_screen_terminal_colors(snap_compare: SnapCompare) -> None:
+    assert snap_compare(showing(EVENTS[: len(EVENTS) * 3 // 5], Look(theme="ansi-dark")), terminal_size=(100, 30))
 
 
 def test_screen_light(snap_compare: SnapCompare) -> None:

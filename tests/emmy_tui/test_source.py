@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from emmy_tui.source import Anew, DatabaseSource, Mode, Session, SessionSource, latest_runs, recorded_events
-from engine.events import Event, Logged, Measured, RunFinished, RunState, StateChanged
+from engine.events import Event, KernelFound, Logged, Measured, RunFinished, RunState, StateChanged
 from engine.snapshot import Snapshot, apply
 from engine.store import Store
 from tests.emmy_tui.recorded import record
@@ -213,3 +213,64 @@ def test_the_latest_run_of_each_program_is_shown(tmp_path: Path) -> None:
         assert [run.target for run in runs] == ["b(x)", "a(x)"]
         assert runs[-1].id == store.runs()[-1].id
     assert sum(isinstance(event, RunFinished) for event in recorded_events(path)) == 2
+
+
+def badges_when(source: DatabaseSource, wanted: Callable[[tuple[str, ...]], bool]) -> tuple[str, ...]:
+    """The source's badges once they are as wanted."""
+    until(lambda: wanted(source.badges))
+    return source.badges
+
+
+def test_a_writer_that_is_silent_for_long_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "tune.db"
+    record(path, EVENTS[:40], ended=False)
+    last = max(event.at for event in EVENTS[:40])
+    for later, badges in ((60.0, ()), (660.0, ("WRITER SILENT 11m",)), (3 * 86400.0, ("WRITER SILENT 3d",))):
+        source = DatabaseSource(path, clock=lambda later=later: last + later)
+        try:
+            collected(source, 30)
+            assert badges_when(source, lambda found, badges=badges: found == badges) == badges
+        finally:
+            source.close()
+
+
+def test_a_run_that_ended_is_not_silent(tmp_path: Path) -> None:
+    path = tmp_path / "tune.db"
+    record(path, EVENTS)
+    source = DatabaseSource(path, clock=lambda: EVENTS[-1].at + 1e6)
+    try:
+        read_to(source, RunFinished)
+        assert badges_when(source, lambda found: not found) == ()
+    finally:
+        source.close()
+
+
+def test_a_file_that_another_one_replaced_is_read_anew(tmp_path: Path) -> None:
+    path, other = tmp_path / "tune.db", tmp_path / "other.db"
+    record(path, EVENTS[:60], ended=False)
+    record(other, failed_events(), target="rope")
+    source = DatabaseSource(path)
+    try:
+        collected(source, 40)
+        for suffix in ("-wal", "-shm"):
+            path.with_name(path.name + suffix).unlink(missing_ok=True)
+        other.replace(path)
+        assert badges_when(source, lambda found: "FILE REPLACED" in found)
+        events = read_to(source, RunFinished)
+        assert any(isinstance(event, Anew) for event in events)
+        labels = {event.label for event in events if isinstance(event, KernelFound)}
+        assert "rope" in labels
+    finally:
+        source.close()
+
+
+def test_a_file_that_vanished_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "tune.db"
+    record(path, EVENTS[:60], ended=False)
+    source = DatabaseSource(path)
+    try:
+        collected(source, 40)
+        path.unlink()
+        assert badges_when(source, lambda found: "FILE GONE" in found)
+    finally:
+        source.close()

@@ -127,3 +127,17 @@ def test_following_leaves_what_a_person_opened_and_closed() -> None:
     assert [index.is_open(f"n{n}") for n in range(4)] == [False, True, False, False]
     assert index.nearest(Key("n5")) == Key("n0")
     assert index.nearest(Key("gone")) is None
+
+
+def test_what_is_followed_not_any_more_closes_again() -> None:
+    snapshot = Snapshot()
+    for event in search_events():
+        apply(snapshot, event)
+    index = TreeIndex(snapshot)
+    lines = len(index)
+    leaf = max(snapshot.nodes.values(), key=lambda row: (row.depth, row.visits)).node
+    index.follow(index.path(leaf)[:-1])
+    assert len(index) > lines
+    index.follow([])
+    assert len(index) == lines
+    assert [line.key for line in index.lines(0, 99)] == [key for key, _ in walked(index, snapshot)]

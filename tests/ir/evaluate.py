@@ -99,6 +99,14 @@ def random_storages(graph: Graph, seed: int = 0) -> list[Array]:
 def _compute(op: Op, arguments: list[Array]) -> Array:
     if op.kind == "constant":
         return np.asarray(float(op.attribute("value")))
+    if op.kind == "iota":
+        return np.arange(op.out.numel, dtype=np.float64).reshape(op.out.shape)
+    if op.kind == "roll":
+        return np.roll(arguments[0], -op.attribute("shift"), op.attribute("axis"))
+    if op.kind == "cat":
+        return np.concatenate(arguments, op.attribute("axis"))
+    if op.kind == "gather":
+        return arguments[0][arguments[1].astype(np.int64) % len(arguments[0])]
     if op.kind == "matmul":
         return np.matmul(*arguments)
     if op.kind == "where":

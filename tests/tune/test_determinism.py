@@ -96,3 +96,14 @@ def test_the_path_is_the_same_in_another_process(tmp_path: Path, hash_seed: str)
         check=True,
     )
     assert told.stdout.split("\n")[:-1] == [key for _, key, _ in device.launches]
+
+
+def test_a_seed_is_a_path_of_its_own_and_always_the_same(tmp_path: Path) -> None:
+    def path(name: str, seed: int) -> list[str]:
+        device = FakeDevice()
+        tune_with(tmp_path / f"{name}.db", device, matmul_program(), Settings(patience=20, seed=seed))
+        return [key for _, key, regime in device.launches if regime is Regime.RANKING]
+
+    paths = {seed: path(f"first-{seed}", seed) for seed in (0, 1, 2)}
+    assert len({tuple(one) for one in paths.values()}) == 3
+    assert {seed: path(f"again-{seed}", seed) for seed in paths} == paths

@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from engine.capture import CaptureError
-from engine.events import RunState
+from engine.events import Logged, RunState
+from engine.ir import GraphBuilder, TensorSpec
+from engine.ir.plan import Program
 from engine.measure import Device, DeviceError
 from engine.session import TuningSession
 from engine.store import Store, StoreError
-from engine.tune import LiveRequest, Settings, tune_live
+from engine.tune import LiveRequest, Settings, live, tune_live
 
 from .fake_device import FakeDevice
 
@@ -73,7 +75,7 @@ def test_a_run_is_recorded_served_again_and_replayed(tmp_path: Path) -> None:
     [
         ("torch.matmul(", "doesn't parse"),
         ("x = 1", "must be a call"),
-        ("torch.cumsum(torch.randn(8, 8), 0)", "cumsum"),
+        ("torch.sort(torch.randn(8, 8))", "sort"),
         ("torch.nothing(torch.randn(2))", "nothing"),
     ],
 )
@@ -181,3 +183,18 @@ def test_closing_a_session_ends_a_slow_replay_at_once(tmp_path: Path) -> None:
 def test_a_missing_database_is_named(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"absent\.db"):
         Store.open(tmp_path / "absent.db", read_only=True)
+
+
+def test_what_is_to_be_said_of_a_program_is_logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    b = GraphBuilder()
+    graph = b.build(b.add("exp", b.input(TensorSpec.contiguous((64, 64), "float32"))))
+    line = "gpt2 --layer 0 --dtype bfloat16 --seq-len 64 --batch 1"
+    program = Program(graph, line, notes=("The weights are random.",))
+    monkeypatch.setattr(live, "capture", lambda text: program)
+    host = Host(Settings(patience=3))
+    tune_live(_request(line, tmp_path / "t.db", FakeDevice()), host)
+    assert "The weights are random." in [event.text for event in host.events if isinstance(event, Logged)]
+    with Store.open(tmp_path / "t.db") as store:
+        (run,) = store.runs()
+        assert run.target == line
+        assert store.program(run.id) == program

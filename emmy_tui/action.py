@@ -1,0 +1,110 @@
+"""What an action is, what decides whether it works, and the sentences that say why it doesn't."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from emmy_tui.source import Mode
+
+LIVE, VARIANTS, FAILURES, PINS = TABS = ("live", "variants", "failures", "pins")
+"""The tabs, in the order of their keys 1 to 4."""
+
+
+class Group(StrEnum):
+    """The headings of the help."""
+
+    RUN = "Run"
+    VIEW = "View"
+    MOVE = "Move"
+    CURVE = "Curve"
+    ROWS = "Rows: variants, failures, pins"
+    PROGRAM = "Program"
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """What decides whether an action works: the source's abilities, and what is on the screen.
+
+    `items` counts the rows of the tab's list, `contexts` those of the shown kernel; `undoable` says that this session
+    changed a pin, `filtered` that a filter is on.
+    """
+
+    mode: Mode | None = None
+    capabilities: frozenset[str] = frozenset()
+    frozen: bool = False
+    focus: str = ""
+    kernels: int = 0
+    nodes: int = 0
+    roomy: bool = True
+    shared_slot: bool = False
+    can_demo: bool = False
+    can_suspend: bool = True
+    tab: str = LIVE
+    items: int = 0
+    writable: bool = True
+    undoable: bool = False
+    filtered: bool = False
+    contexts: int = 0
+
+
+Decides = Callable[[Now], bool]
+Explains = Callable[[Now], str]
+
+
+def always(now: Now) -> bool:
+    return True
+
+
+def no_reason(now: Now) -> str:
+    return ""
+
+
+def because(reason: str) -> Explains:
+    return lambda now: reason
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """`name` is the method (`action_` + name); `footer` its place there, 0 for none; lower places come first.
+
+    `in_list` actions belong to the focused list, those with `tabs` to these tabs, the others to the application.
+    """
+
+    name: str
+    keys: tuple[str, ...]
+    label: str
+    meaning: str
+    group: Group
+    when: Decides = always
+    why_not: Explains = no_reason
+    footer: int = 0
+    palette: bool = True
+    in_list: bool = False
+    tabs: tuple[str, ...] = ()
+
+
+def on_tabs(
+    tabs: tuple[str, ...],
+    name: str,
+    keys: tuple[str, ...],
+    label: str,
+    meaning: str,
+    group: Group,
+    when: Decides = always,
+    why_not: Explains = no_reason,
+    footer: int = 0,
+) -> Action:
+    """An action of some tabs: it works on them alone, and elsewhere says which key leads there."""
+    numbers = " or ".join(str(TABS.index(tab) + 1) for tab in tabs)
+
+    def works(now: Now) -> bool:
+        return now.roomy and now.mode is not None and now.tab in tabs and when(now)
+
+    def explain(now: Now) -> str:
+        if now.mode is None:
+            return "There is nothing to look at yet"
+        return why_not(now) if now.tab in tabs else f"It belongs to another tab: press {numbers} first"
+
+    return Action(name, keys, label, meaning, group, works, explain, footer, tabs=tabs)

@@ -1,0 +1,109 @@
+"""Rows as a file that another program reads: csv, json or a Markdown table."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+from textual.app import App
+from textual.binding import Binding, BindingType
+
+from emmy_tui.dialogs import Dialog, TextPanel
+from emmy_tui.knob_words import in_order, long_words
+from emmy_tui.outlet import Outlet
+from emmy_tui.text import Line, Tone, clean
+from emmy_tui.view import View
+from engine.store import Candidate, FailureCluster
+
+Record = dict[str, object]
+FORMATS = ("csv", "json", "md")
+
+
+def candidate_record(row: Candidate) -> Record:
+    """One variant as an object: what it is, what was measured, then its knobs by their names."""
+    facts: Record = {
+        "kernel": row.kernel,
+        "label": row.label,
+        "context": row.context,
+        "status": row.status,
+        "us": row.us,
+        "low_us": row.low_us,
+        "high_us": row.high_us,
+        "deploy_us": row.deploy_us,
+        "registers": row.registers,
+        "spills": row.spills,
+        "shared_bytes": row.shared_bytes,
+        "error": row.error,
+        "failure": row.failure,
+        "cause": row.cause,
+        "run": row.run,
+        "trial": row.trial,
+        "pinned": row.pinned,
+    }
+    return {**facts, **dict(in_order(row.schedule))}
+
+
+def cluster_record(cluster: FailureCluster) -> Record:
+    return {
+        "count": cluster.count,
+        "kinds": ", ".join(cluster.kinds),
+        "cause": cluster.cause,
+        "kernels": ", ".join(cluster.kernels),
+        "knobs": long_words({knob.name: knob.value for knob in cluster.shared}),
+        "lift": cluster.lift,
+        "note": cluster.note,
+        "example": cluster.example,
+    }
+
+
+def export_text(records: Sequence[Record], ending: str) -> str:
+    """The records in one of FORMATS; a column for every name that one of them has."""
+    if ending == "json":
+        return json.dumps(records, indent=1, ensure_ascii=False) + "\n"
+    names = list(dict.fromkeys(name for record in records for name in record))
+    rows = [[_cell(record.get(name)) for name in names] for record in records]
+    if ending == "csv":
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([names, *rows])
+        return text.getvalue()
+    lines = [names, ["---"] * len(names), *rows]
+    return "".join("| " + " | ".join(_escaped(cell) for cell in line) + " |\n" for line in lines)
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _escaped(cell: str) -> str:
+    return clean(cell).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
+
+
+class FormatQuestion(Dialog):
+    """Answers with one of FORMATS, or with ""."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("c,enter", "answer('csv')", show=False),
+        Binding("j", "answer('json')", show=False, priority=True),
+        Binding("m", "answer('md')", show=False),
+        Binding("escape,q", "answer", show=False),
+    ]
+
+    def __init__(self, view: View, what: str) -> None:
+        named = zip(FORMATS, ("csv, or enter", "json", "md, a Markdown table"), strict=True)
+        lines: list[Line] = [[(f"  {name[0]} ", Tone.KEY), (text, Tone.PLAIN)] for name, text in named]
+        super().__init__(TextPanel(view, [[], *lines, [], [("  esc leaves", Tone.DIM)], []], f"Export {what} as"))
+
+
+def ask_format(
+    app: App[Any], view: View, outlet: Outlet, what: str, read: Callable[[Callable[[Sequence[Record]], None]], None]
+) -> None:
+    """Ask for a format, `read` the records, and write the file."""
+
+    def answered(ending: str | None) -> None:
+        if ending:
+            read(lambda records: outlet.write(what, {ending: export_text(records, ending)}))
+
+    app.push_screen(FormatQuestion(view, what), answered)

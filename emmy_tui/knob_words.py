@@ -1,0 +1,91 @@
+"""Knobs as a person reads and types them: in full, short for a column, and back from what was typed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from engine.knobs import KNOBS, canonical_position
+from engine.vocabulary import KnobValue, Schedule
+
+_SHORT = {
+    "BLOCK_M": "M",
+    "BLOCK_N": "N",
+    "BLOCK_K": "K",
+    "GROUP_M": "G",
+    "ROWS": "R",
+    "COLUMNS": "C",
+    "BLOCK": "B",
+    "NUM_WARPS": "w",
+    "NUM_STAGES": "s",
+}
+"""Knobs with numbers; the letter and the number are one word, as in M64. Other values stand for themselves."""
+
+
+_SHORT_VALUES = {"descriptor": "desc", "pointer": "ptr", "evict_first": "first", "evict_last": "last"}
+
+
+class BadKnobs(Exception):
+    """One sentence for a person: what can't be understood, and what to write."""
+
+
+def in_order(knobs: Mapping[str, KnobValue]) -> list[tuple[str, KnobValue]]:
+    return sorted(knobs.items(), key=lambda knob: (canonical_position(knob[0], knob[1])[0], knob[0]))
+
+
+def long_words(knobs: Mapping[str, KnobValue]) -> str:
+    """Every knob as NAME=value, in the order of the forks."""
+    return " ".join(f"{name}={value_text(value)}" for name, value in in_order(knobs))
+
+
+def value_text(value: KnobValue) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def short_words(knobs: Mapping[str, KnobValue]) -> str:
+    """The knobs that aren't off, in few cells: M64 N128 K32 w4 s3 tf32x3 desc."""
+    words = []
+    for name, value in in_order(knobs):
+        knob = KNOBS.get(name)
+        if knob is not None and value == knob.off and type(value) is type(knob.off):
+            continue
+        if name in _SHORT:
+            words.append(f"{_SHORT[name]}{value_text(value)}")
+        elif isinstance(value, bool) and knob is not None:
+            words.append(name.lower()[:4])
+        elif isinstance(value, str) and knob is not None:
+            words.append(_SHORT_VALUES.get(value, value))
+        else:
+            words.append(f"{name}={value_text(value)}")
+    return " ".join(words)
+
+
+_WORD = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(\S*)")
+
+
+def parse_knobs(text: str) -> Schedule:
+    """The schedule that `long_words` wrote or a person typed. Raises BadKnobs."""
+    knobs: dict[str, KnobValue] = {}
+    for word in text.split():
+        found = _WORD.fullmatch(word)
+        if found is None:
+            raise BadKnobs(f"{word} is no knob value: write NAME=value, as in BLOCK_M=64")
+        name = found[1].upper() if found[1].upper() in KNOBS else found[1]
+        if name in knobs:
+            raise BadKnobs(f"{name} stands twice: leave one of them away")
+        knobs[name] = _value(name, found[2])
+    if not knobs:
+        raise BadKnobs("no knob is given: write NAME=value for each, as in BLOCK_M=64 NUM_WARPS=4")
+    return Schedule.of(knobs)
+
+
+def _value(name: str, text: str) -> KnobValue:
+    knob = KNOBS.get(name)
+    if knob is not None and isinstance(knob.values[0], str):
+        return text
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    try:
+        return int(text)
+    except ValueError:
+        return text

@@ -1,0 +1,118 @@
+"""Pins as the tabs change them: who, the undo of this session, the sentences, and knob values that are typed.
+
+Every change goes through the desk's writer; nothing here runs while the database is opened for reading only.
+"""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from emmy_tui.desk import Desk
+from emmy_tui.knob_words import BadKnobs, parse_knobs, short_words
+from emmy_tui.outlet import Outlet
+from engine.codegen import illegal_because
+from engine.ir.kernel import Kernel
+from engine.store import PinChange, Store, StoreError
+from engine.vocabulary import Regime, Schedule, Target
+
+
+def author() -> str:
+    """The name that a pin is kept under."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Pinnable:
+    """A kernel for which knob values can be typed: where a pin goes, and what judges it. `best` is where to begin."""
+
+    kernel: Kernel
+    context_key: str
+    target: Target
+    best: Schedule | None
+
+    def judge(self, text: str) -> str:
+        """Why what was typed can't be pinned, or ""."""
+        try:
+            schedule, _ = read_typed(text)
+        except BadKnobs as error:
+            return str(error)
+        return illegal_because(self.kernel, schedule, self.target) or ""
+
+
+def read_typed(text: str) -> tuple[Schedule, str]:
+    """Knob values, and after a # a note. Raises BadKnobs."""
+    knobs, _, note = text.partition("#")
+    return parse_knobs(knobs), note.strip()
+
+
+def read_pinnable(kernel_key: str) -> Callable[[Store], Pinnable]:
+    """The question that a desk answers. The context is the one that the kernel was measured in last."""
+
+    def question(store: Store) -> Pinnable:
+        kernel = store.kernel(kernel_key)
+        contexts = store.kernel_contexts(kernel_key)
+        run = store.latest_run()
+        if not contexts and run is None:
+            raise StoreError(f"{store.path} holds no run, so it isn't known for which GPU to pin")
+        context = contexts[0][0] if contexts else run.context_key if run else ""
+        best = store.best(kernel_key, context, Regime.DEPLOY) or store.best(kernel_key, context, Regime.RANKING)
+        return Pinnable(kernel, context, store.target(context), best.schedule if best else None)
+
+    return question
+
+
+class Pinning:
+    """One session's changes of pins. `changed` is called when the database has another pin than before."""
+
+    def __init__(self, desk: Desk, outlet: Outlet, changed: Callable[[], None]) -> None:
+        self._desk = desk
+        self._outlet = outlet
+        self._changed = changed
+        self._done: list[tuple[str, PinChange]] = []
+
+    @property
+    def undoable(self) -> bool:
+        return bool(self._done)
+
+    def pin(self, label: str, kernel_key: str, context_key: str, schedule: Schedule, note: str) -> None:
+        who = author()
+        self._do(
+            f"pinned {label} {short_words(schedule.as_dict())}",
+            lambda store: store.record_pin(kernel_key, schedule, context_key, author=who, note=note),
+        )
+
+    def unpin(self, label: str, kernel_key: str, context_key: str) -> None:
+        self._do(f"unpinned {label}", lambda store: store.unpin(kernel_key, context_key))
+
+    def undo(self) -> None:
+        if not self._done:
+            self._outlet.warn("no pin was changed since the start")
+            return
+        what, change = self._done.pop()
+
+        def act(store: Store) -> None:
+            store.undo_pin(change)
+
+        def then(_: None) -> None:
+            self._outlet.say(f"undone: {what}")
+            self._changed()
+
+        self._desk.write(act, then, self._outlet.warn)
+
+    def _do(self, what: str, act: Callable[[Store], PinChange]) -> None:
+        def then(change: PinChange) -> None:
+            self._done.append((what, change))
+            self._outlet.say(f"{what}; U undoes it")
+            self._changed()
+
+        self._desk.write(act, then, self._outlet.warn)
+
+    def did_many(self, what: str, changes: list[PinChange]) -> None:
+        """Changes that were made elsewhere, one by one undone."""
+        self._done += [(what, change) for change in changes]
+        self._changed()

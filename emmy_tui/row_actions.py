@@ -1,0 +1,145 @@
+"""The actions of the tabs that list rows of the database: variants, failures and pins."""
+
+from __future__ import annotations
+
+from emmy_tui.action import FAILURES, PINS, VARIANTS, Action, Group, Now, because, on_tabs
+
+_ROWS = (VARIANTS, FAILURES, PINS)
+_NO_ROW = because("There is no row")
+
+
+def _has_row(now: Now) -> bool:
+    return now.items > 0
+
+
+def _may_write(now: Now) -> bool:
+    return now.writable
+
+
+def _why_no_write(now: Now) -> str:
+    return "" if now.writable else "The database is opened for reading only"
+
+
+def _can_pin(now: Now) -> bool:
+    return now.writable and (now.kernels > 0 if now.tab == PINS else now.items > 0)
+
+
+def _why_no_pin(now: Now) -> str:
+    if not now.writable:
+        return _why_no_write(now)
+    return "No kernel is known yet" if now.tab == PINS else "There is no row"
+
+
+ROW_ACTIONS: tuple[Action, ...] = (
+    on_tabs(
+        (VARIANTS,),
+        "filter",
+        ("slash",),
+        "Filter",
+        "Show only some rows: BLOCK_M=64 us<20 st:ok",
+        Group.ROWS,
+        footer=4,
+    ),
+    on_tabs(
+        (VARIANTS,),
+        "clear_filter",
+        ("escape",),
+        "Show all",
+        "Take the filter away",
+        Group.ROWS,
+        lambda now: now.filtered,
+        because("No filter is on"),
+        footer=6,
+    ),
+    on_tabs((VARIANTS,), "sort", ("s",), "Sort", "Sort by the next column", Group.ROWS, footer=4),
+    on_tabs((VARIANTS,), "reverse", ("S",), "Reverse", "Turn the order round", Group.ROWS, footer=6),
+    on_tabs(
+        (VARIANTS, PINS),
+        "pin",
+        ("p",),
+        "Pin",
+        "Pin this variant; on the Pins tab, pin knob values that you type",
+        Group.ROWS,
+        _can_pin,
+        _why_no_pin,
+        footer=6,
+    ),
+    on_tabs(
+        (VARIANTS, PINS),
+        "unpin",
+        ("u",),
+        "Unpin",
+        "Take this kernel's pin away",
+        Group.ROWS,
+        lambda now: now.writable and now.items > 0,
+        lambda now: _why_no_write(now) or "There is no row",
+        footer=6,
+    ),
+    on_tabs(
+        (VARIANTS, PINS),
+        "undo_pin",
+        ("U",),
+        "Undo",
+        "Undo the last change of a pin",
+        Group.ROWS,
+        lambda now: now.writable and now.undoable,
+        lambda now: _why_no_write(now) or "No pin was changed since the start",
+        footer=6,
+    ),
+    on_tabs(
+        (VARIANTS,),
+        "mark",
+        ("b",),
+        "Compare",
+        "Mark this variant; on a second one, compare both knob by knob",
+        Group.ROWS,
+        _has_row,
+        _NO_ROW,
+        footer=6,
+    ),
+    on_tabs((VARIANTS, PINS), "copy_knobs", ("y",), "Copy", "Copy the knobs", Group.ROWS, _has_row, _NO_ROW, footer=6),
+    on_tabs(
+        (VARIANTS,),
+        "copy_command",
+        ("Y",),
+        "Command",
+        "Copy the command that reproduces this row",
+        Group.ROWS,
+        _has_row,
+        _NO_ROW,
+        footer=6,
+    ),
+    on_tabs(
+        (VARIANTS,),
+        "next_context",
+        ("c",),
+        "Context",
+        "Rows of the kernel's next GPU and toolchain",
+        Group.ROWS,
+        lambda now: now.contexts > 1,
+        because("The kernel was measured in one context only"),
+        footer=6,
+    ),
+    on_tabs(
+        (PINS,),
+        "import_pins",
+        ("I",),
+        "Import",
+        "Pin what a file says",
+        Group.ROWS,
+        _may_write,
+        _why_no_write,
+        footer=6,
+    ),
+    on_tabs(
+        _ROWS,
+        "export",
+        ("e",),
+        "Export",
+        "Write the rows to a file: csv, json or md; pins as JSON that import reads",
+        Group.ROWS,
+        _has_row,
+        _NO_ROW,
+        footer=6,
+    ),
+)

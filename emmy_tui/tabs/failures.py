@@ -1,0 +1,123 @@
+"""The Failures tab: why candidates failed, by normalized cause, over the whole database."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
+
+from emmy_tui.action import FAILURES
+from emmy_tui.desk import Desk
+from emmy_tui.dialogs import Reading
+from emmy_tui.export import ask_format, cluster_record
+from emmy_tui.knob_words import value_text
+from emmy_tui.outlet import Outlet
+from emmy_tui.tabs.tab import Tab, tab_bindings
+from emmy_tui.variant_detail import Detail, detail_lines, read_detail
+from emmy_tui.view import View
+from emmy_tui.widgets.cluster_list import ClusterDetail, ClusterList
+from emmy_tui.widgets.panel import ListPanel, Panel
+from engine.store import CandidateQuery, Compared, Condition, FailureCluster, Store, StoreError
+from engine.store.failures import FailedRow
+
+FRESH_S = 5.0
+
+
+class FailuresTab(Tab):
+    """The clusters above, the one under the cursor below."""
+
+    BINDINGS: ClassVar[list[BindingType]] = tab_bindings(FAILURES)
+    order = ("clusters", "cluster")
+    first = "clusters"
+
+    def __init__(self, view: View, desk: Desk, outlet: Outlet) -> None:
+        super().__init__(view, id=f"{FAILURES}-tab")
+        self._desk = desk
+        self._outlet = outlet
+        self.list = ClusterList(view)
+        self.detail = ClusterDetail(view)
+        self._failed = -1
+        self._asked_at = 0.0
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield self.list
+            yield self.detail
+
+    @property
+    def panels(self) -> dict[str, Panel]:
+        return {"clusters": self.list, "cluster": self.detail}
+
+    @property
+    def items(self) -> int:
+        return self.list.count()
+
+    def place(self, width: int, height: int) -> None:
+        for name, panel in self.panels.items():
+            panel.display = self.zoomed in ("", name)
+        self.list.styles.height = "1fr" if self.zoomed else max(5, height * 2 // 5)
+        self.call_after_refresh(self.repaint_all)
+
+    def shown(self) -> None:
+        self.ask()
+
+    def update(self, touched: set[str]) -> None:
+        if self.view.snapshot.failed != self._failed and time.monotonic() - self._asked_at > FRESH_S:
+            self.ask()
+
+    def ask(self) -> None:
+        self._failed, self._asked_at = self.view.snapshot.failed, time.monotonic()
+        self._desk.ask("failures", lambda store: store.failures(), self._found, self._none)
+
+    def _found(self, clusters: Sequence[FailureCluster]) -> None:
+        self.list.show(clusters)
+        self.detail.show(self.list.current())
+        self.app.paint_frame()  # type: ignore[attr-defined]
+
+    def _none(self, sentence: str) -> None:
+        self.list.forget(sentence)
+        self.detail.show(None)
+
+    def on_list_panel_moved(self, message: ListPanel.Moved) -> None:
+        message.stop()
+        if message.panel is self.list:
+            self.detail.show(self.list.current())
+
+    def on_cluster_list_opened(self, message: ClusterList.Opened) -> None:
+        message.stop()
+        if self.zoomed:
+            self.zoomed = "cluster"
+            self.place_panels()
+        self.detail.focus_rows()
+
+    def on_cluster_detail_row_opened(self, message: ClusterDetail.RowOpened) -> None:
+        message.stop()
+        self._desk.ask("detail", _read_failed(message.row), self._open, self._outlet.warn)
+
+    def _open(self, detail: Detail) -> None:
+        width = max(30, min(120, self.app.size.width - 6))
+        self.app.push_screen(Reading(self.view, detail_lines(detail, width, self.view.glyphs), "Failed candidate"))
+
+    def action_export(self) -> None:
+        records = [cluster_record(cluster) for cluster in self.list.clusters]
+        ask_format(self.app, self.view, self._outlet, "failures", lambda then: then(records))
+
+
+def _read_failed(failed: FailedRow) -> Callable[[Store], Detail]:
+    """A failed row as a candidate, found by its knobs."""
+
+    def question(store: Store) -> Detail:
+        knobs = tuple(Condition(name, Compared.IS, value_text(value)) for name, value in failed.schedule.items())
+        numbers = store.candidate_numbers(CandidateQuery(failed.kernel, conditions=knobs, sort="trial"))
+        rows = store.candidate_rows(numbers)
+        same = [row for row in rows.values() if row.schedule == failed.schedule]
+        found = next((row for row in same if row.failure), None)
+        if found is None:
+            raise StoreError("this row isn't in the database; the list is older than the file")
+        return read_detail(found)(store)
+
+    return question

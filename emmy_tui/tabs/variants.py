@@ -1,0 +1,261 @@
+"""The Variants tab: every measurement of the shown kernel, filtered and sorted by the database."""
+
+from __future__ import annotations
+
+import time
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+
+from emmy_tui.action import VARIANTS
+from emmy_tui.desk import Desk
+from emmy_tui.dialogs import Reading
+from emmy_tui.export import Record, ask_format, candidate_record
+from emmy_tui.filter import EXAMPLE, BadFilter, Filter, parse_filter
+from emmy_tui.knob_words import long_words
+from emmy_tui.outlet import Outlet
+from emmy_tui.pinning import Pinning
+from emmy_tui.prompt import Prompt
+from emmy_tui.tabs.tab import Tab, tab_bindings
+from emmy_tui.variant_detail import Detail, command_of, compare_lines, detail_lines, read_detail
+from emmy_tui.view import View
+from emmy_tui.widgets.panel import Panel
+from emmy_tui.widgets.variant_list import SORTS, Shown, VariantList
+from engine.store import Candidate, CandidateQuery, Store
+from engine.store.candidates import PAGE_LIMIT
+from engine.vocabulary import Schedule
+
+FRESH_S = 2.0
+"""While a run writes, the rows are asked for again at most this often."""
+EXPORT_LIMIT = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The answer to one query."""
+
+    numbers: array[int]
+    contexts: tuple[tuple[str, str, int], ...]
+    context: str
+
+
+class VariantsTab(Tab):
+    """Asks the desk when the kernel, the filter, the order or the run moved."""
+
+    BINDINGS: ClassVar[list[BindingType]] = tab_bindings(VARIANTS)
+    order = ("variants",)
+    first = "variants"
+
+    def __init__(self, view: View, desk: Desk, outlet: Outlet, pinning: Pinning) -> None:
+        super().__init__(view, id=f"{VARIANTS}-tab")
+        self._desk = desk
+        self._outlet = outlet
+        self._pinning = pinning
+        self.list = VariantList(view, desk)
+        self._filter = Filter()
+        self._filter_text = ""
+        self._sort, self._descending = "us", False
+        self._contexts: tuple[tuple[str, str, int], ...] = ()
+        self._own_context = ""
+        self._kernel = ""
+        self._log_version = -1
+        self._asked_at = 0.0
+
+    def compose(self) -> ComposeResult:
+        yield self.list
+
+    @property
+    def panels(self) -> dict[str, Panel]:
+        return {"variants": self.list}
+
+    @property
+    def items(self) -> int:
+        return self.list.count()
+
+    @property
+    def contexts(self) -> int:
+        return len(self._contexts)
+
+    @property
+    def filtered(self) -> bool:
+        return bool(self._filter_text)
+
+    def place(self, width: int, height: int) -> None:
+        self.call_after_refresh(self.repaint_all)
+
+    def shown(self) -> None:
+        self.ask()
+
+    def choose_kernel(self) -> None:
+        self.list.marked = None
+
+    def reset(self) -> None:
+        self._kernel, self._own_context = "", ""
+        self.list.marked = None
+
+    def update(self, touched: set[str]) -> None:
+        """Ask again where another kernel is shown, and now and then while rows come in."""
+        kernel = self.view.kernel
+        key = kernel.kernel if kernel else ""
+        version = self.view.snapshot.versions.get("log", 0)
+        if key != self._kernel or (version != self._log_version and time.monotonic() - self._asked_at > FRESH_S):
+            self.ask()
+
+    def ask(self) -> None:
+        """Put the query as it stands."""
+        kernel = self.view.kernel
+        if kernel is None and not self._filter.kernel_text:
+            self.list.forget("No kernel yet")
+            return
+        key = kernel.kernel if kernel else ""
+        if key != self._kernel:
+            self._kernel, self._own_context, self._contexts = key, "", ()
+        self._asked_at = time.monotonic()
+        self._log_version = self.view.snapshot.versions.get("log", 0)
+        context = "" if self._filter.kernel_text else self._own_context
+        query = CandidateQuery(
+            key, self._filter.kernel_text, context, self._filter.conditions, self._sort, self._descending
+        )
+        label = f"kernels {self._filter.kernel_text}" if self._filter.kernel_text else kernel.label if kernel else ""
+        self._desk.ask("variants", _question(query), lambda found: self._found(found, query, label), self.list.forget)
+
+    def _found(self, found: Found, query: CandidateQuery, label: str) -> None:
+        if not query.kernel_text:
+            self._contexts, self._own_context = found.contexts, found.context
+        gpus = {key: gpu for key, gpu, _ in found.contexts}
+        place = [key for key, _, _ in found.contexts].index(found.context) + 1 if found.context in gpus else 0
+        gpu = gpus.get(found.context, "") + (f" ({place} of {len(gpus)})" if len(gpus) > 1 else "")
+        several = bool(query.kernel_text)
+        self.list.show(
+            found.numbers,
+            Shown(query.sort, query.descending, self._filter_text, label, "" if several else gpu, several),
+        )
+        self.app.paint_frame()  # type: ignore[attr-defined]
+
+    def action_filter(self) -> None:
+        """Type a filter; what is typed shows at once where it can be understood."""
+
+        def judge(text: str) -> str:
+            try:
+                parse_filter(text)
+            except BadFilter as error:
+                return str(error)
+            return ""
+
+        before = self._filter_text
+        hint = f"e.g. {EXAMPLE}; enter keeps it, esc goes back"
+        prompt = Prompt(self.view, "Filter", text=before, hint=hint, judge=judge, changed=self.set_filter)
+        self.app.push_screen(prompt, lambda text: self.set_filter(before if text is None else text))
+
+    def set_filter(self, text: str) -> None:
+        """Show only the rows that pass; raises BadFilter for what can't be understood."""
+        self._filter, self._filter_text = parse_filter(text), text.strip()
+        self.ask()
+
+    def action_clear_filter(self) -> None:
+        self.set_filter("")
+
+    def action_sort(self) -> None:
+        self._sort = SORTS[(SORTS.index(self._sort) + 1) % len(SORTS)]
+        self.ask()
+
+    def action_reverse(self) -> None:
+        self._descending = not self._descending
+        self.ask()
+
+    def action_next_context(self) -> None:
+        keys = [key for key, _, _ in self._contexts]
+        self._own_context = keys[(keys.index(self._own_context) + 1) % len(keys)] if self._own_context in keys else ""
+        self.ask()
+
+    def on_variant_list_opened(self, message: VariantList.Opened) -> None:
+        message.stop()
+        self._desk.ask("detail", read_detail(message.row), self._open, self._outlet.warn)
+
+    def _open(self, detail: Detail) -> None:
+        width = max(30, min(120, self.app.size.width - 6))
+        self.app.push_screen(Reading(self.view, detail_lines(detail, width, self.view.glyphs), "Variant"))
+
+    def _with_row(self, act: Callable[[Candidate], None]) -> None:
+        row = self.list.current_row()
+        if row is not None:
+            act(row)
+
+    def action_mark(self) -> None:
+        self._with_row(self._mark)
+
+    def _mark(self, row: Candidate) -> None:
+        first = self.list.marked
+        if first is None:
+            self.list.marked = row
+            self._outlet.say("marked as A; b on another row compares them")
+        elif first.number == row.number:
+            self.list.marked = None
+        else:
+            width = max(30, min(90, self.app.size.width - 6))
+            lines = compare_lines(first, row, width, self.view.glyphs)
+            self.app.push_screen(Reading(self.view, lines, "A and B"))
+        self.list.repaint()
+
+    def action_copy_knobs(self) -> None:
+        self._with_row(lambda row: self._outlet.copy(long_words(row.schedule), "knobs"))
+
+    def action_copy_command(self) -> None:
+        def copy(command: str) -> None:
+            if command:
+                self._outlet.copy(command, "command")
+            else:
+                self._outlet.warn("no run says how this row was measured")
+
+        self._with_row(
+            lambda row: self._desk.ask("command", lambda store: command_of(store, row), copy, self._outlet.warn)
+        )
+
+    def action_pin(self) -> None:
+        self._with_row(self._pin)
+
+    def _pin(self, row: Candidate) -> None:
+        def pin(note: str | None) -> None:
+            if note is not None:
+                self._pinning.pin(row.label, row.kernel, row.context, Schedule.of(row.schedule), note.strip())
+
+        hint = "enter pins it, with or without a note; esc leaves"
+        self.app.push_screen(Prompt(self.view, f"Pin {long_words(row.schedule)}. Note:", hint=hint), pin)
+
+    def action_unpin(self) -> None:
+        self._with_row(lambda row: self._pinning.unpin(row.label, row.kernel, row.context))
+
+    def action_undo_pin(self) -> None:
+        self._pinning.undo()
+
+    def action_export(self) -> None:
+        numbers = self.list.numbers[:EXPORT_LIMIT]
+
+        def read(store: Store) -> list[Record]:
+            records: list[Record] = []
+            for start in range(0, len(numbers), PAGE_LIMIT):
+                page = numbers[start : start + PAGE_LIMIT]
+                rows = store.candidate_rows(page)
+                records += [candidate_record(rows[number]) for number in page if number in rows]
+            return records
+
+        def ask(then: Callable[[Sequence[Record]], None]) -> None:
+            self._desk.ask("export", read, then, self._outlet.warn)
+
+        ask_format(self.app, self.view, self._outlet, "variants", ask)
+
+
+def _question(query: CandidateQuery) -> Callable[[Store], Found]:
+    def question(store: Store) -> Found:
+        if query.kernel_text:
+            return Found(store.candidate_numbers(query), (), "")
+        contexts = store.kernel_contexts(query.kernel)
+        known = {key for key, _, _ in contexts}
+        context = query.context if query.context in known else contexts[0][0] if contexts else ""
+        return Found(store.candidate_numbers(replace(query, context=context)), contexts, context)
+
+    return question

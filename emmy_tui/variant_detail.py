@@ -1,0 +1,189 @@
+"""One variant in full: its knobs, numbers and failure, the source that the compiler was given; and two side by side."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from emmy_tui import format as fmt
+from emmy_tui.knob_words import in_order, long_words, value_text
+from emmy_tui.text import Glyphs, Line, Tone, clean, left, wrap
+from engine.codegen import illegal_because, render
+from engine.ir import GraphError
+from engine.ir.kernel import Kernel
+from engine.store import Candidate, Store, StoreError
+from engine.vocabulary import Schedule, Target
+
+LABEL = 14
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """A row with what the database knows around it. `source` is Triton text, or "" and then `why_none` says why."""
+
+    row: Candidate
+    gpu: str
+    command: str
+    source: str
+    why_none: str
+
+
+def read_detail(row: Candidate) -> Callable[[Store], Detail]:
+    """The question that a desk answers."""
+
+    def question(store: Store) -> Detail:
+        contexts = {context.key: context for context in store.contexts()}
+        context = contexts.get(row.context)
+        versions = (
+            f"{context.gpu}, driver {context.driver}, torch {context.torch}, Triton {context.triton}" if context else ""
+        )
+        source, why_none = source_text(store, row)
+        return Detail(row, versions, command_of(store, row), source, why_none)
+
+    return question
+
+
+def source_text(store: Store, row: Candidate) -> tuple[str, str]:
+    """The generated source, or "" and one sentence why there is none. The body is data: it is never run here."""
+    try:
+        kernel, target = store.kernel(row.kernel), store.target(row.context)
+    except (StoreError, GraphError) as error:
+        return "", str(error)
+    return rendered(kernel, Schedule.of(row.schedule), target)
+
+
+def rendered(kernel: Kernel, schedule: Schedule, target: Target) -> tuple[str, str]:
+    """As `source_text`, of a kernel that was read."""
+    try:
+        reason = illegal_because(kernel, schedule, target)
+        return ("", reason) if reason else (render(kernel, schedule, target).text, "")
+    except Exception as error:  # a body from elsewhere may be odd in any way; the screen goes on
+        return "", f"No source can be generated for this body: {type(error).__name__}: {str(error)[:200]}"
+
+
+def command_of(store: Store, row: Candidate) -> str:
+    """The command whose run measured the row, or "" where no run says."""
+    try:
+        run = store.run(row.run)
+    except StoreError:
+        return ""
+    if run.command:
+        return run.command
+    words = ["emmy", "tune", "--code", run.target, "--db", str(store.path)]
+    return shlex.join([*words, "--seed", str(run.seed), "--patience", str(run.patience)])
+
+
+def detail_lines(detail: Detail, width: int, glyphs: Glyphs) -> list[Line]:
+    """Everything, most important first; each line at most `width` cells."""
+    row = detail.row
+    lines: list[Line] = [[(text, Tone.HEAD)] for text in wrap(clean(long_words(row.schedule), glyphs), width)]
+    lines.append([])
+    for label, value, tone in _facts(detail):
+        for number, text in enumerate(wrap(clean(value, glyphs), max(1, width - LABEL))):
+            lines.append([(left("" if number else label, LABEL), Tone.DIM), (text, tone)])
+    lines.append([])
+    if detail.why_none:
+        return [*lines, *([(text, Tone.BAD)] for text in wrap(clean(detail.why_none, glyphs), width))]
+    lines.append([("Generated Triton source", Tone.HEAD)])
+    lines += [[(clean(text.expandtabs(4), glyphs), Tone.PLAIN)] for text in detail.source.splitlines()]
+    return lines
+
+
+def _facts(detail: Detail) -> list[tuple[str, str, Tone]]:
+    row = detail.row
+    facts: list[tuple[str, str, Tone]] = [("kernel", f"{row.label} {row.kernel}", Tone.PLAIN)]
+    if row.us is not None:
+        facts.append(("ranking", _interval(row), Tone.PLAIN))
+    if row.deploy_us is not None:
+        facts.append(("deploy", f"{fmt.us(row.deploy_us)} us", Tone.PLAIN))
+    if row.failure:
+        facts.append(("failure", row.failure, Tone.BAD))
+    if row.cause:
+        facts.append(("cause", row.cause, Tone.PLAIN))
+    for label, value in (
+        ("registers", row.registers),
+        ("spills", row.spills),
+        ("shared memory", None if row.shared_bytes is None else f"{row.shared_bytes} bytes"),
+        ("error", None if row.error is None else f"{row.error:.2e} of the reference's norm"),
+        ("compiled in", None if row.compile_s is None else f"{row.compile_s:.2f} s"),
+        ("measured", None if row.measured_at is None else fmt.moment(row.measured_at)),
+        ("trial", row.trial or None),
+        ("on", detail.gpu or None),
+        ("command", detail.command or None),
+        ("pinned", "yes" if row.pinned else None),
+    ):
+        if value is not None:
+            facts.append((label, str(value), Tone.PLAIN))
+    return facts
+
+
+def _interval(row: Candidate) -> str:
+    if row.low_us is None or row.high_us is None:
+        return f"{fmt.us(row.us)} us"
+    return f"{fmt.us(row.us)} us, {fmt.us(row.low_us)} to {fmt.us(row.high_us)}"
+
+
+def compare_lines(first: Candidate, second: Candidate, width: int, glyphs: Glyphs) -> list[Line]:
+    """Two candidates knob by knob, those that differ marked, then their numbers and a verdict."""
+    cell = max(8, min(24, (width - 18) // 2))
+    lines: list[Line] = [[(left("", 18) + left("A", cell) + left("B", cell), Tone.HEAD)]]
+    names = [name for name, _ in in_order({**first.schedule, **second.schedule})]
+    for name in names:
+        a, b = first.schedule.get(name), second.schedule.get(name)
+        lines.append(_pair(name, _knob(a), _knob(b), cell, glyphs, differs=(a, type(a)) != (b, type(b))))
+    lines.append([])
+    for label, a_text, b_text in _compared_facts(first, second):
+        lines.append(_pair(label, a_text, b_text, cell, glyphs, differs=False))
+    return [*lines, [], *([(text, Tone.HEAD)] for text in wrap(verdict(first, second), width))]
+
+
+def _knob(value: bool | int | str | None) -> str:
+    return "-" if value is None else value_text(value) or '""'
+
+
+def _pair(label: str, a: str, b: str, cell: int, glyphs: Glyphs, *, differs: bool) -> Line:
+    mark = glyphs.differs if differs else " "
+    tone = Tone.ACCENT if differs else Tone.PLAIN
+    text = left(clean(a, glyphs), cell, glyphs) + left(clean(b, glyphs), cell, glyphs)
+    return [(left(f"{mark} {clean(label, glyphs)}", 18, glyphs), Tone.DIM), (text, tone)]
+
+
+def _compared_facts(first: Candidate, second: Candidate) -> list[tuple[str, str, str]]:
+    def both(name: str, text: Callable[[Candidate], str]) -> tuple[str, str, str]:
+        return name, text(first), text(second)
+
+    def number(value: int | None) -> str:
+        return "-" if value is None else str(value)
+
+    return [
+        both("us", lambda row: fmt.us(row.us)),
+        both("low us", lambda row: fmt.us(row.low_us)),
+        both("high us", lambda row: fmt.us(row.high_us)),
+        both("deploy us", lambda row: fmt.us(row.deploy_us)),
+        both("registers", lambda row: number(row.registers)),
+        both("spills", lambda row: number(row.spills)),
+        both("shared bytes", lambda row: number(row.shared_bytes)),
+        both("status", lambda row: row.failure or row.status),
+    ]
+
+
+def verdict(first: Candidate, second: Candidate) -> str:
+    """Which is faster, by the regime that both have a time in; times whose intervals overlap are one."""
+    if first.context != second.context:
+        return "They were measured in two contexts, whose times are never compared."
+    if first.deploy_us is not None and second.deploy_us is not None:
+        return _faster(first.deploy_us, second.deploy_us, "in the deploy regime")
+    if first.us is None or second.us is None:
+        return "One of them has no time, so there is nothing to compare."
+    intervals = (first.low_us, first.high_us, second.low_us, second.high_us)
+    if None not in intervals and first.low_us <= second.high_us and second.low_us <= first.high_us:  # type: ignore[operator]
+        return "Within noise: their intervals overlap."
+    return _faster(first.us, second.us, "in the ranking regime")
+
+
+def _faster(a: float, b: float, where: str) -> str:
+    if a == b:
+        return f"Equal {where}."
+    name, share = ("A", a / b) if a < b else ("B", b / a)
+    return f"{name} is faster by {(1 - share) * 100:.1f} % {where}."

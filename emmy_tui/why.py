@@ -1,0 +1,130 @@
+"""Why the search took or passed over a node: the terms of its rule, as far as the events tell them, and the evidence.
+
+The rule is score = Q + c P sqrt(N_parent + 1) / (1 + N). Its terms come from the snapshot: P is the node's prior, N its
+visits, Q the best time of the tree over the best time below the node. Candidates in flight count as visits for the
+search and are not in the events, so a score shown while a run is on is the one without them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from emmy_tui import format as fmt
+from emmy_tui.text import Line, Tone, clean, left, right, wrap
+from emmy_tui.view import View
+from emmy_tui.widgets.search_tree import node_title
+from emmy_tui.widgets.selected import last_measured, node_path
+from engine.search import puct
+from engine.snapshot import NodeRow, Snapshot
+
+EXPLORATION = math.sqrt(2)
+"""The c of a run that names no other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The terms of one node among its siblings. `rank` is its place by prior, from 1."""
+
+    node: NodeRow
+    q: float
+    u: float
+    score: float
+    rank: int
+
+
+def sibling_terms(snapshot: Snapshot, node: str) -> list[Terms]:
+    """A node and its siblings, the highest score first; empty for a root, which nothing chooses."""
+    row = snapshot.nodes.get(node)
+    parent = snapshot.nodes.get(row.parent) if row is not None else None
+    if row is None or parent is None:
+        return []
+    root = parent
+    while root.parent in snapshot.nodes:
+        root = snapshot.nodes[root.parent]
+    siblings = [snapshot.nodes[child] for child in parent.children]
+    by_prior = sorted(range(len(siblings)), key=lambda place: -siblings[place].prior)
+    ranks = {place: rank for rank, place in enumerate(by_prior, 1)}
+    terms = [_terms(one, root, parent, ranks[place]) for place, one in enumerate(siblings)]
+    return sorted(terms, key=lambda one: (-one.score, one.rank))
+
+
+def _terms(row: NodeRow, root: NodeRow, parent: NodeRow, rank: int) -> Terms:
+    q = root.best_us / row.best_us if root.best_us and row.best_us else 0.0
+    score = puct(q, row.prior, parent.visits, row.visits, EXPLORATION)
+    return Terms(row, q, score - q, score, rank)
+
+
+def why_lines(view: View, width: int) -> list[Line]:
+    """What there is to say of the view's node, in lines of at most `width` cells."""
+    snapshot, glyphs = view.snapshot, view.glyphs
+    path = node_path(snapshot, view.node)
+    if not path:
+        return [[("No node is selected: put the cursor on a line of the tree.", Tone.PLAIN)]]
+    node = path[-1]
+    knobs = clean(" ".join(row.label for row in path[1:]) or node_title(node, snapshot), glyphs)
+    lines: list[Line] = [[(row, Tone.HEAD)] for row in wrap(knobs, width)]
+    terms = sibling_terms(snapshot, view.node)
+    lines += _verdict(view, node, terms, width)
+    if terms:
+        lines += [[], *_table(view, node, terms, width)]
+    return [*lines, [], *_evidence(view, node, width)]
+
+
+def _verdict(view: View, node: NodeRow, terms: list[Terms], width: int) -> list[Line]:
+    if not terms:
+        text = "The root of a tree: every search begins here."
+    else:
+        place = next(place for place, one in enumerate(terms, 1) if one.node is node)
+        own = terms[place - 1]
+        first = terms[0]
+        text = f"Its score is number {place} of {len(terms)} siblings: Q {own.q:.3f} + U {own.u:.3f} = {own.score:.3f}."
+        if place > 1:
+            term = "Q, what was measured" if first.q - own.q >= first.u - own.u else "U, the prior and few visits"
+            text += f" {clean(first.node.label, view.glyphs)} is ahead by {term}."
+        elif node.state in ("exhausted", "failed", "measured"):
+            text += f" It is {node.state}, so nothing is left to try below it."
+        else:
+            text += " The next candidate goes this way, as long as those in flight don't change it."
+    return [[(row, Tone.PLAIN)] for row in wrap(text, width)]
+
+
+def _table(view: View, node: NodeRow, terms: list[Terms], width: int) -> list[Line]:
+    glyphs = view.glyphs
+    name = max(8, width - 46)
+    numbers = (("score", 8), ("Q", 7), ("U", 7), ("prior", 7), ("rank", 5), ("visits", 8))
+    head = left("  option", name) + "".join(right(text, size) for text, size in numbers)
+    lines: list[Line] = [[(head, Tone.DIM)]]
+    for one in terms:
+        own = one.node is node
+        cells = (
+            right(f"{one.score:.3f}", 8)
+            + right(f"{one.q:.3f}", 7)
+            + right(f"{one.u:.3f}", 7)
+            + right(f"{one.node.prior:.2f}", 7)
+            + right(str(one.rank), 5)
+            + right(fmt.count(one.node.visits), 8)
+        )
+        label = left(f"{glyphs.cursor if own else ' '} {clean(one.node.label, glyphs)}", name, glyphs)
+        lines.append([(label + cells, Tone.ACCENT if own else Tone.PLAIN)])
+    return lines
+
+
+def _evidence(view: View, node: NodeRow, width: int) -> list[Line]:
+    event = last_measured(view.snapshot, node.node)
+    facts: list[tuple[str, str]] = [("best below", f"{fmt.us(node.best_us)} us" if node.best_us else "none yet")]
+    if event is not None:
+        source = "the database" if event.cached else "the GPU"
+        result = f"{fmt.us(event.us)} us" if event.us is not None else f"{event.status} {event.failure}".strip()
+        facts.append(("last visit", f"{fmt.clock(event.at)}, {event.regime}, from {source}: {result}"))
+    facts.append(("state", str(node.state)))
+    run = view.snapshot.run
+    if run is not None:
+        facts.append(("prior of", run.prior))
+    if node.failure:
+        facts.append(("failure", f"{node.failure}: {node.cause}"))
+    rows: list[Line] = []
+    for label, value in facts:
+        for number, text in enumerate(wrap(clean(value, view.glyphs), max(1, width - 12))):
+            rows.append([(left("" if number else label, 12), Tone.DIM), (text, Tone.PLAIN)])
+    return rows

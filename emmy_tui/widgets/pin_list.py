@@ -1,0 +1,139 @@
+"""The pins in force, and the one under the cursor in full."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from emmy_tui import format as fmt
+from emmy_tui.knob_words import long_words, short_words
+from emmy_tui.text import Glyphs, Line, Tone, clean, left, right, wrap
+from emmy_tui.view import View
+from emmy_tui.widgets.panel import ListPanel, Panel, titled
+from engine.store import PinStanding, Standing
+
+LABEL = 10
+_TONES = {Standing.OK: Tone.GOOD, Standing.FAILED: Tone.BAD}
+_SHORT = {
+    Standing.OK: "ok",
+    Standing.FASTER: "stale: faster now",
+    Standing.UNMEASURED: "unmeasured",
+    Standing.FAILED: "failed",
+    Standing.OTHER_CONTEXT: "stale: context",
+}
+
+
+def _widths(width: int) -> tuple[int, int, int, int]:
+    """Of kernel, knobs, who and when; 0 leaves a column out."""
+    wide = width >= 100
+    who, when = (10, 17) if wide else (0, 0)
+    kernel = 20 if wide else 12
+    fixed = kernel + 1 + (who + 1 + when + 1 if wide else 0) + 9 + 9 + 8 + 18
+    return kernel, max(8, width - fixed), who, when
+
+
+def header_line(width: int, glyphs: Glyphs) -> Line:
+    kernel, knobs, who, when = _widths(width)
+    text = left("kernel", kernel) + " " + left("pinned knobs", knobs, glyphs)
+    text += (" " + left("by", who) + " " + left("when", when)) if who else ""
+    return [(text + right("us", 9) + right("best us", 9) + right("gap", 8) + " " + left("state", 17), Tone.DIM)]
+
+
+def gap_text(gap: float | None) -> str:
+    return "-" if gap is None else f"{gap * 100:+.1f}%"
+
+
+def pin_line(one: PinStanding, width: int, glyphs: Glyphs) -> Line:
+    kernel, knobs, who, when = _widths(width)
+    pin = one.stored.pin
+    text = left(clean(one.label, glyphs), kernel, glyphs) + " "
+    text += left(clean(short_words(pin.schedule.as_dict()), glyphs), knobs, glyphs)
+    about = f" {left(clean(pin.author, glyphs), who, glyphs)} {left(fmt.moment(pin.at), when)}" if who else ""
+    numbers = right(fmt.us(one.us), 9) + right(fmt.us(one.best_us), 9) + right(gap_text(one.gap), 8)
+    return [
+        (text, Tone.PLAIN),
+        (about, Tone.DIM),
+        (numbers + " ", Tone.PLAIN),
+        (left(_SHORT[one.standing], 17, glyphs), _TONES.get(one.standing, Tone.BUSY)),
+    ]
+
+
+class PinList(ListPanel):
+    """Oldest first."""
+
+    def __init__(self, view: View, *, id: str = "pins") -> None:
+        super().__init__(view, id=id)
+        self.pins: Sequence[PinStanding] = ()
+        self.said = "Reading the database"
+
+    def title(self) -> Line:
+        return titled("Pins")
+
+    def note(self) -> Line:
+        stale = sum(one.standing in (Standing.FASTER, Standing.OTHER_CONTEXT) for one in self.pins)
+        return (
+            [(fmt.plural(len(self.pins), "pin") + (f", {stale} stale" if stale else ""), Tone.DIM)] if self.pins else []
+        )
+
+    def empty(self) -> str:
+        return self.said
+
+    def count(self) -> int:
+        return len(self.pins)
+
+    def header(self, width: int) -> Line | None:
+        return header_line(width, self.view.glyphs)
+
+    def rows(self, start: int, count: int, width: int) -> list[Line]:
+        return [pin_line(one, width, self.view.glyphs) for one in self.pins[start : start + count]]
+
+    def show(self, pins: Sequence[PinStanding]) -> None:
+        self.pins = pins
+        self.said = "Nothing is pinned: p pins knob values that you type; on the Variants tab (2), p pins a row"
+        self.repaint()
+
+    def forget(self, sentence: str) -> None:
+        self.pins, self.said = (), sentence
+        self.repaint()
+
+    def current(self) -> PinStanding | None:
+        return self.pins[self.cursor] if self.cursor < len(self.pins) else None
+
+
+_MEANING = {
+    Standing.OK: "nothing measured is faster by more than the noise",
+    Standing.FASTER: "something measured since is faster",
+    Standing.UNMEASURED: "legal, and not measured in this context",
+    Standing.FAILED: "it failed when it was measured",
+    Standing.OTHER_CONTEXT: "the newest run used another GPU or toolchain",
+}
+
+
+class PinDetail(Panel):
+    """What the list has no room for."""
+
+    def __init__(self, view: View, pins: PinList, *, id: str = "pin") -> None:
+        super().__init__(view, id=id)
+        self._pins = pins
+
+    def title(self) -> Line:
+        return titled("Pin")
+
+    def lines(self, width: int, height: int) -> list[Line]:
+        one = self._pins.current()
+        if one is None:
+            return []
+        glyphs, pin = self.view.glyphs, one.stored.pin
+        best = long_words(one.best_schedule.as_dict()) if one.best_schedule else "-"
+        facts = (
+            ("kernel", f"{one.label} {one.shape} {pin.kernel_key}", Tone.HEAD),
+            ("pinned", long_words(pin.schedule.as_dict()), Tone.ACCENT),
+            ("best now", f"{fmt.us(one.best_us)} us  {best}", Tone.PLAIN),
+            ("state", f"{_SHORT[one.standing]}: {_MEANING[one.standing]}", _TONES.get(one.standing, Tone.BUSY)),
+            ("by", f"{pin.author}, {fmt.moment(pin.at)}, {one.gpu}", Tone.PLAIN),
+            ("note", pin.note, Tone.PLAIN),
+        )
+        lines: list[Line] = []
+        for label, value, tone in facts:
+            for number, text in enumerate(wrap(clean(value, glyphs), max(1, width - LABEL)) if value else ()):
+                lines.append([(left("" if number else label, LABEL), Tone.DIM), (text, tone)])
+        return lines

@@ -1,0 +1,233 @@
+"""The rows of the Variants tab: numbers of all candidates in memory, and of the rows only the pages around the view."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from textual.message import Message
+
+from emmy_tui import format as fmt
+from emmy_tui.desk import Desk
+from emmy_tui.knob_words import short_words
+from emmy_tui.text import Glyphs, Line, Tone, clean, left, right
+from emmy_tui.view import View
+from emmy_tui.widgets.panel import ListPanel, titled
+from engine.store import Candidate
+
+AROUND = 64
+KEPT = 2048
+
+SORTS = ("us", "deploy", "registers", "spills", "shared", "error", "trial")
+"""What `s` goes through: columns that the store sorts by."""
+
+_HEADS = {
+    "us": "us",
+    "deploy": "deploy",
+    "registers": "regs",
+    "spills": "spill",
+    "shared": "smem",
+    "error": "error",
+    "trial": "trial",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What the numbers are numbers of: how they are sorted, and what is said above them."""
+
+    sort: str = "us"
+    descending: bool = False
+    filter_text: str = ""
+    kernel: str = ""
+    gpu: str = ""
+    several: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Widths for a panel; 0 leaves a column out. A size from 1 KiB on is in KiB."""
+
+    number: int
+    label: int
+    knobs: int
+    spread: int
+    error: int
+    trial: int
+
+    @classmethod
+    def of(cls, width: int, several: bool) -> Columns:
+        wide = width >= 100
+        label = 18 if several and wide else 0
+        spread, error, trial = (7, 8, 6) if wide else (0, 0, 0)
+        number = 7 if wide else 4
+        fixed = number + 3 + sum(size + 1 for size in (*NUMBERS.values(), label, spread, error, trial) if size)
+        return cls(number, label, max(12, width - fixed - STATE - 1), spread, error, trial)
+
+
+NUMBERS = {"us": 7, "deploy": 7, "registers": 5, "spills": 6, "shared": 5}
+STATE = 4
+
+
+def header_line(columns: Columns, shown: Shown, glyphs: Glyphs) -> Line:
+    def head(name: str, width: int) -> str:
+        arrow = (glyphs.falling if shown.descending else glyphs.rising) if shown.sort == name else ""
+        return " " + right(_HEADS[name] + arrow, width)
+
+    text = right("#", columns.number) + "   "
+    text += left("kernel", columns.label) + " " if columns.label else ""
+    text += left("knobs", columns.knobs) + head("us", NUMBERS["us"])
+    text += " " + right("+-", columns.spread) if columns.spread else ""
+    text += "".join(head(name, width) for name, width in NUMBERS.items() if name != "us")
+    text += head("error", columns.error) if columns.error else ""
+    text += head("trial", columns.trial) if columns.trial else ""
+    return [(text + " " + left("st", STATE), Tone.DIM)]
+
+
+def variant_line(place: int, row: Candidate, marked: bool, columns: Columns, glyphs: Glyphs) -> Line:
+    """One candidate; `place` is its place in the list, from 1. One without any time says why in place of numbers."""
+    mark = glyphs.pinned if row.pinned else "A" if marked else " "
+    spans: Line = [(right(fmt.count(place), columns.number) + " ", Tone.DIM), (f"{mark} ", Tone.ACCENT)]
+    if columns.label:
+        spans.append((left(clean(row.label, glyphs), columns.label, glyphs) + " ", Tone.DIM))
+    spans.append((left(clean(short_words(row.schedule), glyphs), columns.knobs, glyphs), Tone.PLAIN))
+    if row.us is None and row.deploy_us is None:
+        spans.append((f" {glyphs.failed} {clean(row.failure or row.status, glyphs)}", Tone.BAD))
+        return spans
+    return [*spans, *_numbers(row, columns, glyphs)]
+
+
+def _numbers(row: Candidate, columns: Columns, glyphs: Glyphs) -> Line:
+    spans: Line = [(" " + right(fmt.us(row.us), NUMBERS["us"]), Tone.PLAIN)]
+    if columns.spread:
+        half = (row.high_us - row.low_us) / 2 if row.high_us is not None and row.low_us is not None else None
+        spans.append((" " + right(fmt.us(half), columns.spread), Tone.DIM))
+    shared = None if row.shared_bytes is None else fmt.size(row.shared_bytes)
+    texts = (fmt.us(row.deploy_us), row.registers, row.spills, shared)
+    widths = [NUMBERS[name] for name in ("deploy", "registers", "spills", "shared")]
+    cells = (right("-" if text is None else str(text), width) for text, width in zip(texts, widths, strict=True))
+    spans.append((" " + " ".join(cells), Tone.PLAIN))
+    if columns.error:
+        spans.append((" " + right("-" if row.error is None else f"{row.error:.1e}", columns.error), Tone.DIM))
+    if columns.trial:
+        spans.append((" " + right(str(row.trial), columns.trial), Tone.DIM))
+    failed = bool(row.failure)
+    spans.append((" " + left(glyphs.failed if failed else "ok", STATE), Tone.BAD if failed else Tone.GOOD))
+    return spans
+
+
+class VariantList(ListPanel):
+    """`show` gives it other numbers; the cursor stays on its row where that is still there."""
+
+    class Opened(Message):
+        """A person opened a row."""
+
+        def __init__(self, row: Candidate) -> None:
+            super().__init__()
+            self.row = row
+
+    def __init__(self, view: View, desk: Desk, *, id: str = "variants") -> None:
+        super().__init__(view, id=id)
+        self.numbers: array[int] = array("q")
+        self.shown = Shown()
+        self.marked: Candidate | None = None
+        self.said = "Reading the database"
+        self._desk = desk
+        self._rows: dict[int, Candidate] = {}
+        self._asked: frozenset[int] = frozenset()
+
+    def title(self) -> Line:
+        glyphs = self.view.glyphs
+        shown = self.shown
+        gpu = f"{glyphs.dot} {clean(shown.gpu, glyphs)}" if shown.gpu and self.size.width >= 100 else ""
+        return titled("Variants", clean(shown.kernel, glyphs), gpu)
+
+    def note(self) -> Line:
+        glyphs = self.view.glyphs
+        text = fmt.plural(len(self.numbers), "row")
+        if self.shown.filter_text:
+            return [(f"/ {clean(self.shown.filter_text, glyphs)} ", Tone.ACCENT), (f"{glyphs.dot} {text}", Tone.DIM)]
+        return [(text, Tone.DIM)]
+
+    def empty(self) -> str:
+        return self.said
+
+    def count(self) -> int:
+        return len(self.numbers)
+
+    def header(self, width: int) -> Line | None:
+        return header_line(Columns.of(width, self.shown.several), self.shown, self.view.glyphs)
+
+    def rows(self, start: int, count: int, width: int) -> list[Line]:
+        columns, glyphs = Columns.of(width, self.shown.several), self.view.glyphs
+        numbers = self.numbers[start : start + count]
+        if any(number not in self._rows for number in numbers):
+            self._fetch(start, count)
+        marked = self.marked.number if self.marked else None
+        lines: list[Line] = []
+        for place, number in enumerate(numbers, start + 1):
+            row = self._rows.get(number)
+            if row is None:
+                lines.append([(right(fmt.count(place), columns.number) + f"   {glyphs.ellipsis}", Tone.DIM)])
+            else:
+                lines.append(variant_line(place, row, number == marked, columns, glyphs))
+        return lines
+
+    def _fetch(self, start: int, count: int) -> None:
+        wanted = self.numbers[max(0, start - AROUND) : start + count + AROUND]
+        missing = [number for number in wanted if number not in self._rows]
+        if not missing or self._asked.issuperset(missing):
+            return
+        self._asked = frozenset(missing)
+        self._desk.ask("page", lambda store: store.candidate_rows(missing), self._fetched, self._not_fetched)
+
+    def _fetched(self, rows: dict[int, Candidate]) -> None:
+        if len(self._rows) > KEPT:
+            self._rows.clear()
+        self._rows.update(rows)
+        self.repaint()
+        self.post_message(self.Moved(self))
+
+    def _not_fetched(self, sentence: str) -> None:
+        self.said = sentence
+        self.numbers = array("q")
+        self.repaint()
+
+    def show(self, numbers: array[int], shown: Shown) -> None:
+        """Other numbers, or the same ones with rows that may have changed."""
+        before = self.current()
+        height = self.cursor - self.top
+        same_order = (shown.sort, shown.descending) == (self.shown.sort, self.shown.descending)
+        self.numbers, self.shown = numbers, shown
+        self._rows.clear()
+        self._asked = frozenset()
+        self.said = "No row passes the filter; esc takes it away" if shown.filter_text else "Nothing was measured yet"
+        if before is not None and (same_order or before in numbers):
+            self.cursor = numbers.index(before) if before in numbers else 0
+            self.top = self.cursor - height
+        else:
+            self.cursor = self.top = 0
+        self.repaint()
+
+    def forget(self, sentence: str) -> None:
+        """There is nothing to show, and why."""
+        self.numbers, self.said = array("q"), sentence
+        self.repaint()
+
+    def current(self) -> int | None:
+        """The number under the cursor."""
+        return self.numbers[self.cursor] if self.cursor < len(self.numbers) else None
+
+    def current_row(self) -> Candidate | None:
+        """The row under the cursor, once it has been read."""
+        number = self.current()
+        return self._rows.get(number) if number is not None else None
+
+    def held_rows(self) -> Sequence[Candidate]:
+        return list(self._rows.values())
+
+    def action_select(self) -> None:
+        row = self.current_row()
+        if row is not None:
+            self.post_message(self.Opened(row))

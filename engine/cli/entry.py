@@ -1,0 +1,53 @@
+"""Where the `emmy` command begins: a Ctrl-C while the program still loads ends it without a word.
+
+Loading takes tenths of a second, and nothing is open yet that would have to be closed. So the process leaves at once:
+an exception would surface in the middle of an import, where libraries print it, turn it into another or swallow it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Sequence
+from types import FrameType, TracebackType
+
+INTERRUPTED = 130
+
+Handler = Callable[[int, FrameType | None], object] | int | None
+"""What Python takes as a handler of a signal."""
+
+
+class Loading:
+    """While it is entered, Ctrl-C leaves at once with 130; one that is ignored or handled by others stays so."""
+
+    def __init__(self) -> None:
+        self._former: Handler = None
+
+    def __enter__(self) -> None:
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            self._former = _handle_interrupts(_leave)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._former is not None:
+            _handle_interrupts(self._former)
+
+
+def _handle_interrupts(handler: Handler) -> Handler:
+    """Set the handler of Ctrl-C; returns the former one, or None in a thread that may set none."""
+    try:
+        return signal.signal(signal.SIGINT, handler)
+    except ValueError:
+        return None
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    os._exit(INTERRUPTED)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Load the command line and run one command; leaves with its exit code."""
+    with Loading():
+        from engine.cli.application import main as run
+    run(arguments)

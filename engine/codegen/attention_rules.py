@@ -1,0 +1,205 @@
+"""Which schedules of an attention kernel can be built (laws, which bind pins too) and which are worth offering."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from engine.codegen.attention_facts import AttentionFacts
+from engine.codegen.family import Rule, Values
+from engine.knobs import KNOBS
+from engine.vocabulary import KnobValue, Target
+
+_TILE = ("BLOCK_M", "BLOCK_N")
+_MOST_BLOCK = 128
+"""Larger blocks of queries or keys leave no registers for the weights beside the accumulators."""
+_WGMMA_ROWS = 64
+_MOST_OF_A_THREAD = 176
+_MOST_MMA_OF_A_THREAD = 128
+"""Scores, accumulators and addresses a thread up to which kernels don't spill (ptxas, sm_90)."""
+_MOST_UNROLLED = 1024
+_TILE_ELEMENTS = 2**20
+_TMA_SIDE = 256
+_Check = Callable[[Values], str | None]
+
+
+def offered_values(facts: AttentionFacts) -> dict[str, tuple[KnobValue, ...]]:
+    """Values of each knob that fit the extents at all."""
+    precision: tuple[KnobValue, ...] = ("ieee",)
+    if facts.dtype == "float32":
+        precision = ("ieee", "tf32x3", "tf32") if facts.allow_tf32 else ("ieee", "tf32x3")
+    described = any(loaded.rows is not None for loaded in (facts.query, facts.key, facts.value))
+    return {
+        "BLOCK_M": _up_to("BLOCK_M", facts.rows),
+        "BLOCK_N": _up_to("BLOCK_N", facts.keys),
+        "PRECISION": precision,
+        "LOADS": ("pointer", "descriptor") if described else ("pointer",),
+    }
+
+
+def attention_rules(facts: AttentionFacts, target: Target) -> tuple[Rule, ...]:
+    """All rules: laws first, each with the knobs that it reads."""
+    return (
+        *(Rule((name,), _smallest_tile(name)) for name in _TILE),
+        Rule(_TILE, _tile_limit(facts)),
+        Rule(("PRECISION",), _precision(facts)),
+        Rule(("BLOCK_M", "BLOCK_N", "LOADS"), _descriptors(facts, target)),
+        Rule((*_TILE, "NUM_WARPS"), _accumulators(facts)),
+        Rule(("BLOCK_N", "NUM_STAGES"), _shared(facts, target)),
+        Rule((*_TILE, "PRECISION", "LOADS", "NUM_WARPS"), _warps(facts, target), law=False),
+        Rule((*_TILE, "NUM_STAGES"), _shared_in_all(facts, target), law=False),
+        Rule(("BLOCK_N", "NUM_STAGES"), _stages(facts), law=False),
+        Rule((*_TILE, "PRECISION", "NUM_WARPS"), _float32_work(facts), law=False),
+    )
+
+
+def stage_bytes(facts: AttentionFacts, v: Values) -> int:
+    """Shared memory of one stage: a block of keys and one of values."""
+    return int(v["BLOCK_N"]) * (facts.depth_block + facts.width_block) * facts.element_bytes
+
+
+def _smallest_tile(name: str) -> _Check:
+    def broken(v: Values) -> str | None:
+        return f"{name}={v[name]} is below 16, the smallest tile that tl.dot multiplies." if int(v[name]) < 16 else None
+
+    return broken
+
+
+def _tile_limit(facts: AttentionFacts) -> _Check:
+    def broken(v: Values) -> str | None:
+        m, n = int(v["BLOCK_M"]), int(v["BLOCK_N"])
+        widest = max(facts.depth_block, facts.width_block)
+        if max(m * n, m * widest, n * widest) > _TILE_ELEMENTS:
+            return f"A tile of {m} x {n} x {widest} is larger than the {_TILE_ELEMENTS} elements of a Triton block."
+        return None
+
+    return broken
+
+
+def _precision(facts: AttentionFacts) -> _Check:
+    def broken(v: Values) -> str | None:
+        if facts.dtype != "float32" and v["PRECISION"] != "ieee":
+            return f"PRECISION={v['PRECISION']} is for float32 operands; these are {facts.dtype}."
+        if v["PRECISION"] == "tf32" and not facts.allow_tf32:
+            return "PRECISION=tf32 rounds float32 operands to 10 bits, and this attention doesn't allow TF32."
+        return None
+
+    return broken
+
+
+def _descriptors(facts: AttentionFacts, target: Target) -> _Check:
+    """TMA's conditions (CUDA driver API, cuTensorMapEncodeTiled) for each operand that a descriptor would load."""
+
+    def broken(v: Values) -> str | None:
+        if v["LOADS"] != "descriptor":
+            return None
+        if target.capability < 90:
+            return "LOADS=descriptor needs TMA, which came with compute capability 9.0."
+        if all(loaded.rows is None for loaded in (facts.query, facts.key, facts.value)):
+            return f"LOADS=descriptor has no operand to load: {facts.query.no_rows}; {facts.key.no_rows}."
+        n = int(v["BLOCK_N"])
+        if max(int(v["BLOCK_M"]), n) > _TMA_SIDE:
+            return f"A TMA block has at most {_TMA_SIDE} elements along an axis."
+        joined = any(loaded.rows is not None and loaded.rows.row_digits for loaded in (facts.key, facts.value))
+        if joined and facts.keys % n:
+            return f"BLOCK_N={n} doesn't divide {facts.keys}, so a TMA block would read keys of the next head."
+        return None
+
+    return broken
+
+
+def _accumulators(facts: AttentionFacts) -> _Check:
+    def broken(v: Values) -> str | None:
+        each = int(v["BLOCK_M"]) * facts.width_block // (32 * int(v["NUM_WARPS"]))
+        return f"{each} accumulators a thread don't fit its 255 registers." if each > 255 else None
+
+    return broken
+
+
+def _shared(facts: AttentionFacts, target: Target) -> _Check:
+    """A pipelined loop keeps at least one buffer a stage, less one, of the keys and values it streams."""
+
+    def broken(v: Values) -> str | None:
+        needed = (int(v["NUM_STAGES"]) - 1) * stage_bytes(facts, v)
+        if needed <= target.shared_bytes:
+            return None
+        return f"Its pipeline needs {needed} bytes of shared memory, and a block has {target.shared_bytes}."
+
+    return broken
+
+
+def _shared_in_all(facts: AttentionFacts, target: Target) -> _Check:
+    def broken(v: Values) -> str | None:
+        query = int(v["BLOCK_M"]) * max(facts.depth_block, facts.width_block) * facts.element_bytes
+        needed = int(v["NUM_STAGES"]) * stage_bytes(facts, v) + query
+        if needed <= target.shared_bytes:
+            return None
+        return f"It needs about {needed} bytes of shared memory, and a block has {target.shared_bytes}."
+
+    return broken
+
+
+def _on_wgmma(facts: AttentionFacts, v: Values, target: Target) -> bool:
+    if facts.dtype == "float32" and v["PRECISION"] != "tf32":
+        return False
+    groups = int(v["BLOCK_M"]) >= _WGMMA_ROWS and int(v["NUM_WARPS"]) % 4 == 0
+    return groups and target.capability // 10 == 9
+
+
+def _warps(facts: AttentionFacts, target: Target) -> _Check:
+    def broken(v: Values) -> str | None:
+        m, n, warps = int(v["BLOCK_M"]), int(v["BLOCK_N"]), int(v["NUM_WARPS"])
+        if max(m, n) > _MOST_BLOCK:
+            return f"A block of {m} queries and {n} keys leaves no registers beside its accumulators."
+        each = m * (n + facts.width_block) // (32 * warps)
+        limit = _MOST_OF_A_THREAD if _on_wgmma(facts, v, target) else _MOST_MMA_OF_A_THREAD
+        if v["LOADS"] == "pointer":
+            each += stage_bytes(facts, v) // (8 * 32 * warps)
+        if each > limit:
+            return f"{each} scores, accumulators and addresses a thread leave no registers for the rest."
+        if m < 16 * warps and n < 16 * warps:
+            return f"{warps} warps share a tile of {m} x {n}."
+        if facts.element_bytes == 2 and m >= _WGMMA_ROWS and warps < 4:
+            return "A wgmma is issued by four warps."
+        if m == _WGMMA_ROWS and warps == 8 and facts.element_bytes == 2:
+            return "NUM_WARPS=8 splits a wgmma tile of 64 rows between two warp groups."
+        return None
+
+    return broken
+
+
+def _stages(facts: AttentionFacts) -> _Check:
+    def broken(v: Values) -> str | None:
+        steps = -(-facts.keys // int(v["BLOCK_N"]))
+        stages = int(v["NUM_STAGES"])
+        if stages > max(steps, 1):
+            return f"NUM_STAGES={stages} is deeper than the loop's {steps} steps."
+        if stages == 1 and steps > 2:
+            return "NUM_STAGES=1 loads and multiplies in turn."
+        return None
+
+    return broken
+
+
+def _float32_work(facts: AttentionFacts) -> _Check:
+    """`ieee` products of float32 have no tensor core, and scalar multiplications unroll."""
+
+    def broken(v: Values) -> str | None:
+        if facts.dtype != "float32" or v["PRECISION"] == "tf32":
+            return None
+        widest = max(facts.depth_block, facts.width_block)
+        m, n, threads = int(v["BLOCK_M"]), int(v["BLOCK_N"]), 32 * int(v["NUM_WARPS"])
+        each = m * n * widest // threads
+        if v["PRECISION"] == "ieee" and each > _MOST_UNROLLED:
+            return f"{each} scalar multiplications a thread and step are more than is worth unrolling."
+        split = ((m + n) * widest + m * n) // threads
+        if v["PRECISION"] == "tf32x3" and split > _MOST_MMA_OF_A_THREAD:
+            return f"Splitting its tiles for tf32x3 takes about {split} values a thread."
+        return None
+
+    return broken
+
+
+def _up_to(name: str, extent: int) -> tuple[KnobValue, ...]:
+    """The knob's values up to the first that covers `extent`."""
+    values = KNOBS[name].values
+    return tuple(v for i, v in enumerate(values) if i == 0 or int(values[i - 1]) < extent)

@@ -1,0 +1,68 @@
+"""From a path to results: unpack, parse, find the format by what the document holds, never by the file's name."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from pathlib import Path
+from types import ModuleType
+
+from engine.store.importing import kernel_tuner_cache, t4
+from engine.store.importing.results import ForeignResults, NotResults
+
+FORMATS: tuple[ModuleType, ...] = (kernel_tuner_cache, t4)
+"""Each has NAME, recognizes(document), names_kernel(document) and read(document, name, gpu)."""
+
+MAX_BYTES = 2**30
+_GZIP = b"\x1f\x8b"
+
+
+def read_results(path: Path, name: str = "", gpu: str = "") -> ForeignResults:
+    """The results in a JSON file, packed with gzip or not. `name` and `gpu` stand in place of the file's own.
+
+    A format that doesn't name its kernel takes the file's name. Raises NotResults, whose text names the file.
+    """
+    document = _document(path)
+    for known in FORMATS:
+        if known.recognizes(document):
+            try:
+                results: ForeignResults = known.read(document, name or _unnamed(known, document, path), gpu)
+                return results
+            except NotResults as error:
+                raise NotResults(f"{path} is not imported: {error}") from None
+            except (ValueError, TypeError, OverflowError, AttributeError) as error:
+                raise NotResults(f"{path} is not imported: it is no sound {known.NAME} file ({error})") from None
+    names = " and ".join(f"{known.NAME} files" for known in FORMATS)
+    raise NotResults(f"{path} is of no known format; {names} can be imported")
+
+
+def _unnamed(known: ModuleType, document: dict[str, object], path: Path) -> str:
+    """The file's name without .json and .gz where the document doesn't name its kernel, else ""."""
+    return "" if known.names_kernel(document) else path.name.removesuffix(".gz").removesuffix(".json")
+
+
+def _document(path: Path) -> dict[str, object]:
+    try:
+        with path.open("rb") as file:
+            packed = file.read(len(_GZIP)) == _GZIP
+        with gzip.open(path) if packed else path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise NotResults(f"there is no file {path}") from None
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        raise NotResults(f"{path} is a damaged or cut off gzip file; get it again") from None
+    except OSError as error:
+        raise NotResults(f"{path} can't be read: {error.strerror or error}") from None
+    if len(data) > MAX_BYTES:
+        raise NotResults(f"{path} holds more than {MAX_BYTES >> 20} MiB of text, which is the most that is read")
+    try:
+        document = json.loads(data)
+    except json.JSONDecodeError as error:
+        what = "it is cut off" if error.pos >= len(error.doc.rstrip()) - 1 else "it is broken"
+        raise NotResults(f"{path} is no complete JSON: {what} at line {error.lineno}") from None
+    except (ValueError, RecursionError):
+        raise NotResults(f"{path} is no JSON text") from None
+    if not isinstance(document, dict):
+        raise NotResults(f"{path} is JSON, but no object; it is not of a known format")
+    return document

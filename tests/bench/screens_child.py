@@ -1,0 +1,81 @@
+"""What `screens_terminal.py` runs in a terminal of its own: the application over a long scripted run.
+
+    python tests/bench/screens_child.py RATE SECONDS REPORT [DATABASE]
+
+Writes to REPORT, as JSON, how late the event loop was and which share of a core the process took.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import resource
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+import emmy_tui.app
+from emmy_tui.app import EmmyApp
+from emmy_tui.source import DatabaseSource, Source
+from tests.emmy_tui.scripted import WORKS, PacedSource, search_events
+
+PROBE_S = 0.005
+WARM_S = 1.5
+
+
+class Probed(EmmyApp):
+    """Measures itself from WARM_S after the start for `seconds`, then leaves."""
+
+    CSS_PATH = Path(emmy_tui.app.__file__).with_name("emmy.tcss")
+    seconds = 5.0
+    report = Path("report.json")
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.painted_at = time.monotonic()
+        self.probe = asyncio.get_running_loop().create_task(self._probe())
+
+    async def _probe(self) -> None:
+        await asyncio.sleep(WARM_S)
+        late: list[float] = []
+        began, cpu = time.perf_counter(), time.process_time()
+        while time.perf_counter() - began < self.seconds:
+            before = time.perf_counter()
+            await asyncio.sleep(PROBE_S)
+            late.append(time.perf_counter() - before - PROBE_S)
+        share = (time.process_time() - cpu) / (time.perf_counter() - began)
+        late.sort()
+        self.report.write_text(
+            json.dumps(
+                {
+                    "stall_ms": late[-1] * 1000,
+                    "stall_p99_ms": late[len(late) * 99 // 100] * 1000,
+                    "cpu": share,
+                    "rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+                    "events": self.view.snapshot.measured + self.view.snapshot.cached,
+                }
+            )
+        )
+        self.exit()
+
+
+def main() -> None:
+    rate, seconds, report = float(sys.argv[1]), float(sys.argv[2]), Path(sys.argv[3])
+    if len(sys.argv) > 4:
+        source: Source = DatabaseSource(Path(sys.argv[4]))
+    else:
+        times = max(1, round(rate * (seconds + WARM_S + 2) / 1800))
+        works = [replace(work, trials=work.trials * times) for work in WORKS]
+        source = PacedSource(search_events(works=works), rate)
+        gc.freeze()  # the events that wait are the bench's; the application never holds a whole run of them
+    app = Probed(source)
+    app.seconds, app.report = seconds, report
+    app.run()
+
+
+if __name__ == "__main__":
+    main()

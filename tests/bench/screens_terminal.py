@@ -1,0 +1,164 @@
+"""What the screens cost in a real terminal: keys, stalls, CPU and bytes; and a database with a million measurements.
+
+Prints each figure beside its budget, never fails. Run it on a quiet machine:
+
+    python tests/bench/screens_terminal.py [--rows N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import json
+import os
+import pty
+import select
+import signal
+import statistics
+import struct
+import sys
+import tempfile
+import termios
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parents[1]))
+
+CHILD = [sys.executable, str(HERE / "screens_child.py")]
+WARM_S = 2.5
+
+
+class Terminal:
+    """A program on a terminal of `size` (columns, rows)."""
+
+    def __init__(self, command: Sequence[str], size: tuple[int, int]) -> None:
+        self.began = time.monotonic()
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.environ.update({"TERM": "xterm-256color", "COLORTERM": "truecolor"})
+            os.execvp(command[0], list(command))
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
+
+    def read(self, seconds: float, until: bytes = b"") -> bytes:
+        """What is written within the time, or until `until` was."""
+        data = b""
+        ends = time.monotonic() + seconds
+        while (left := ends - time.monotonic()) > 0:
+            if select.select([self.fd], [], [], left)[0]:
+                try:
+                    data += os.read(self.fd, 1 << 16)
+                except OSError:
+                    break
+                if until and until in data:
+                    break
+        return data
+
+    def key(self, key: bytes, until: bytes) -> float:
+        """Seconds from a key to the paint of what it changes."""
+        began = time.monotonic()
+        os.write(self.fd, key)
+        self.read(2.0, until)
+        return time.monotonic() - began
+
+    def cpu_s(self) -> float:
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def rss_mb(self) -> float:
+        lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
+        return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
+
+    def close(self) -> None:
+        os.kill(self.pid, signal.SIGTERM)
+        self.read(1.0)
+        os.close(self.fd)
+        os.waitpid(self.pid, 0)
+
+
+def told(name: str, figure: float, unit: str, budget: float) -> None:
+    print(f"{name:<58} {figure:9.1f} {unit:<6} budget {budget:g}")
+
+
+def keys_under_events(rate: float) -> None:
+    terminal = Terminal([*CHILD, str(rate), "60", os.devnull], (160, 45))
+    terminal.read(WARM_S)
+    spent = []
+    for number in range(40):
+        key_until = b"near" if number % 2 == 0 else b"log"
+        spent.append(terminal.key(b"L", key_until) * 1000)
+        terminal.read(0.07)
+    terminal.close()
+    told(f"key to paint at {rate:,.0f} events/s, p95", sorted(spent)[len(spent) * 95 // 100], "ms", 60)
+    print(f"{'  median':<58} {statistics.median(spent):9.1f} ms")
+
+
+def loop_under_events(rate: float, folder: Path) -> None:
+    report = folder / "report.json"
+    terminal = Terminal([*CHILD, str(rate), "6", str(report)], (160, 45))
+    terminal.read(12.0)
+    os.waitpid(terminal.pid, 0)
+    found = json.loads(report.read_text())
+    told(f"loop stall at {rate:,.0f} events/s, longest", found["stall_ms"], "ms", 100)
+    told(f"CPU at {rate:,.0f} events/s, 160x45, of a core", found["cpu"] * 100, "%", 15)
+    print(f"  {found['events']:,} candidates shown")
+
+
+def bytes_of_the_demo(size: tuple[int, int], budget_kb: float) -> None:
+    """A live replay, from its first candidates on."""
+    terminal = Terminal([sys.executable, "-m", "emmy_tui.main", "--demo"], size)
+    terminal.read(4.0)
+    cpu, began = terminal.cpu_s(), time.monotonic()
+    data = terminal.read(8.0)
+    seconds = time.monotonic() - began
+    share = (terminal.cpu_s() - cpu) / seconds
+    terminal.close()
+    told(f"demo live at {size[0]}x{size[1]}, to the terminal", len(data) / seconds / 1024, "KB/s", budget_kb)
+    told(f"demo live at {size[0]}x{size[1]}, CPU with the search", share * 100, "%", 15)
+
+
+def large_database(path: Path) -> None:
+    terminal = Terminal([sys.executable, "-m", "emmy_tui.main", "--read-only", str(path)], (160, 45))
+    terminal.read(20.0, b"Search tree")
+    told("database: first frame", (time.monotonic() - terminal.began) * 1000, "ms", 1500)
+    terminal.read(3.0)
+    os.write(terminal.fd, b"2")
+    began = time.monotonic()
+    terminal.read(60.0, b"M rows")
+    print(f"{'  variants sorted':<58} {(time.monotonic() - began) * 1000:9.1f} ms")
+    terminal.read(2.0)
+    os.write(terminal.fd, b"G")
+    terminal.read(1.0)
+    spent = []
+    for _ in range(30):
+        before = terminal.cpu_s()
+        for _ in range(5):
+            os.write(terminal.fd, b"\x1b[5~")
+            terminal.read(0.06)
+        spent.append((terminal.cpu_s() - before) * 1000 / 5)
+    told("  a page of variants up, mean CPU", statistics.mean(spent), "ms", 25)
+    told("  resident memory", terminal.rss_mb(), "MB", 250)
+    terminal.close()
+
+
+def main() -> None:
+    from tests.bench.large_database import write_rows
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=1_000_000, help="measurements of the large database")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        keys_under_events(1000)
+        loop_under_events(1000, folder)
+        loop_under_events(5000, folder)
+        bytes_of_the_demo((80, 24), 8)
+        bytes_of_the_demo((160, 45), 20)
+        path = write_rows(folder / "large.db", options.rows)
+        print(f"database of {options.rows:,} measurements, {path.stat().st_size / 2**20:,.0f} MB")
+        large_database(path)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""How many measurements a search needs: strategies over recorded landscapes, as a table and a plot.
+
+    python -m tests.bench.search DB [--kernel TEXT] [--seeds N] [--only NAME ...] [--budget N] [--least N] [--svg FILE]
+
+A landscape is every recorded candidate of one kernel on one GPU; one evaluation is a candidate seen for the first
+time, failed ones included, repeats free, times replayed without noise. A run ends when its budget is spent, at the
+optimum, or with 1 % reached and 200 spent, so CPU seconds are those of the shortened run. Medians and 90th
+percentiles take the upper neighbour; a run that never gets there counts as beyond the budget.
+
+What a seed is: the tree search itself has none. A surrogate's seed orders its first candidates and grows its forests;
+for the tree alone a seed renames each knob's values, so that ties fall elsewhere. Optuna and Kernel Tuner's own
+strategies (simulation mode) run where these packages are installed, and are skipped by name where they are not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from engine.store import Store
+from tests.bench.landscape import GOALS, SPENT_AT, Landscape, Ledger, Spent, landscapes
+from tests.bench.plot import progress_svg
+from tests.bench.rivals import rivals
+from tests.bench.strategies import (
+    Strategy,
+    at_random,
+    forest_improvement,
+    likelihood_free,
+    local_search,
+    ours,
+    tree_alone,
+)
+
+NO_PRIOR = "ours, no prior"
+OWN: dict[str, Strategy] = {
+    "ours": ours(),
+    "ours, 32 ahead": ours(window=32),
+    NO_PRIOR: ours(prior=False),
+    "tree alone": tree_alone(),
+    "random": at_random,
+    "ILS": local_search,
+    "RF-EI": forest_improvement,
+    "LFBO": likelihood_free,
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One run. `spent` holds the evaluations to each goal, None where it was not reached."""
+
+    spent: tuple[int | None, ...]
+    regrets: tuple[float, ...]
+    cpu_s: float
+    curve: tuple[float, ...]
+
+
+def run(landscape: Landscape, strategy: Strategy, seed: int, budget: int) -> Outcome:
+    ledger = Ledger(landscape, budget)
+    began = time.process_time()
+    try:
+        while not ledger.over:
+            strategy(ledger, seed)
+            if not ledger.over:
+                break
+    except Spent:
+        pass
+    cpu_s = time.process_time() - began
+    regrets = tuple(ledger.regret(spent) for spent in SPENT_AT)
+    return Outcome(tuple(ledger.spent_to(goal) for goal in GOALS), regrets, cpu_s, tuple(ledger.curve))
+
+
+def quantile(values: Iterable[int | None], share: float, budget: int) -> str:
+    """The upper neighbour, as text: ">budget" where the run that it falls on never got there."""
+    ordered = sorted(budget + 1 if value is None else value for value in values)
+    found = ordered[min(int(share * len(ordered)), len(ordered) - 1)]
+    return f">{budget}" if found > budget else str(found)
+
+
+def row_of(name: str, outcomes: Sequence[Outcome], budget: int) -> list[str]:
+    cells = [name]
+    for place in range(len(GOALS)):
+        spent = [outcome.spent[place] for outcome in outcomes]
+        share = 100 * sum(value is not None for value in spent) / len(spent)
+        cells.append(f"{quantile(spent, 0.5, budget)} / {quantile(spent, 0.9, budget)} ({share:.0f})")
+    regrets = [median(outcome.regrets[place] for outcome in outcomes) for place in range(len(SPENT_AT))]
+    cells.append(" / ".join(f"{regret:.1f}" for regret in regrets))
+    return [*cells, f"{median(outcome.cpu_s for outcome in outcomes):.2g}", str(len(outcomes))]
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    head = ["strategy", *(f"to {goal} %" for goal in GOALS)]
+    head += ["regret % at " + "/".join(map(str, SPENT_AT)), "CPU s", "seeds"]
+    widths = [max(len(line[column]) for line in (head, *rows)) for column in range(len(head))]
+    lines = [" | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in (head, *rows)]
+    return "\n".join(
+        [f"| {lines[0]} |", "|" + "|".join("-" * (width + 2) for width in widths) + "|"]
+        + [f"| {line} |" for line in lines[1:]]
+    )
+
+
+def compare(landscape: Landscape, strategies: dict[str, Strategy], seeds: int, budget: int) -> dict[str, list[Outcome]]:
+    """Every strategy over one landscape, its table printed row by row as they end."""
+    counts = "/".join(str(landscape.within(goal)) for goal in GOALS)
+    failed = int((landscape.us != landscape.us).sum())
+    goals = "/".join(map(str, GOALS))
+    print(f"\n### {landscape.name}: {len(landscape)} recorded, {failed} failed; within {goals} %: {counts}", flush=True)
+    found = {}
+    for name, strategy in strategies.items():
+        if name == NO_PRIOR and landscape.predicted is None:
+            continue  # it is what "ours" does there
+        found[name] = [run(landscape, strategy, seed, budget) for seed in range(seeds)]
+        print("  ", " | ".join(row_of(name, found[name], budget)), flush=True)
+    print(table([row_of(name, outcomes, budget) for name, outcomes in found.items()]), flush=True)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("database", type=Path)
+    parser.add_argument("--kernel", default="")
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--budget", type=int, default=400)
+    parser.add_argument("--least", type=int, default=200, help="recorded candidates that a landscape needs")
+    parser.add_argument("--only", action="append", help="names of strategies")
+    parser.add_argument("--svg", type=Path)
+    asked = parser.parse_args()
+    other, skipped = rivals()
+    strategies = {name: one for name, one in {**OWN, **other}.items() if not asked.only or name in asked.only}
+    for reason in skipped:
+        print(f"skipped: {reason}")
+    found = {}
+    with Store.open(asked.database, read_only=True) as store:
+        for landscape in landscapes(store, asked.kernel, asked.least):
+            found[landscape] = compare(landscape, strategies, asked.seeds, asked.budget)
+    if asked.svg:
+        curves = {land: {name: [o.curve for o in runs] for name, runs in by.items()} for land, by in found.items()}
+        asked.svg.write_text(progress_svg(curves, asked.budget))
+        print(f"plot: {asked.svg}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""Settings from a file and the environment: what is there counts, what is wrong is said with its place."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from emmy_tui.actions import ACTIONS
+from emmy_tui.config import BadConfig, config_text, default_config_file, read_config
+from emmy_tui.look import LIGHT, TERMINAL
+from emmy_tui.main import arguments_parser, main
+from emmy_tui.preferences import TABLE, configured, look_of, together
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "emmy-tui.toml"
+    path.write_text(text)
+    return path
+
+
+def test_without_a_file_everything_is_the_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert default_config_file() == tmp_path / "emmy" / "emmy-tui.toml"
+    config = read_config(None, {}, TABLE)
+    assert config.origins == {}
+    look = look_of(config, {})
+    assert (look.fps, look.theme, look.ascii, look.read_only, look.keys) == (4.0, "textual-dark", False, False, {})
+    assert look_of(config, {"SSH_CONNECTION": "x"}).fps == 2.0
+
+
+def test_command_line_over_environment_over_file(tmp_path: Path) -> None:
+    path = written(tmp_path, 'fps = 8\ntheme = "light"\nascii = true\n[keys]\npin = "f5"\nhelp = ["H", "?"]\n')
+    options = arguments_parser().parse_args(["--config", str(path), "--theme", "terminal"])
+    config = configured(options, {"EMMY_TUI_FPS": "10", "EMMY_TUI_THEME": "dark"})
+    look = look_of(config, {})
+    assert (look.fps, look.theme, look.ascii) == (10.0, TERMINAL, True)
+    assert look.keys == {"pin": ("f5",), "help": ("H", "question_mark")}
+    assert config.origins["fps"] == "EMMY_TUI_FPS"
+    assert config.origins["theme"] == "the command line"
+    assert look_of(configured(arguments_parser().parse_args(["--config", str(path)]), {}), {}).theme == LIGHT
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("fps = [", "is no TOML"),
+        ("fps = 99", "fps = 99 is not between 1 and 30"),
+        ("fps = true", "fps is a number, not True"),
+        ("ascii = 1", "ascii is true or false, not 1"),
+        ("theme = 3", "theme is a text in quotes"),
+        ('theme = "neon"', "there is no theme 'neon'; the themes are dark, light, terminal"),
+        ("colour = 3", "colour is no setting; the settings are fps, theme"),
+        ("keys = 3", "[keys] is a table"),
+        ('[keys]\nfly = "f"', "[keys] fly is no action"),
+        ("[keys]\npin = 3", "[keys] pin is a key or a list of keys"),
+        ('[keys]\npin = "q"', "[keys] pin and leave would both have the key q"),
+        ('[keys]\nhelp = "j"', "[keys] help and down would both have the key j"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, text: str, sentence: str) -> None:
+    path = written(tmp_path, text)
+    with pytest.raises(BadConfig) as refused:
+        configured(arguments_parser().parse_args(["--config", str(path)]), {})
+    assert sentence in str(refused.value)
+    assert str(path) in str(refused.value)
+
+
+def test_environment_and_missing_files(tmp_path: Path) -> None:
+    with pytest.raises(BadConfig, match="EMMY_TUI_FPS: fps is a number, not 'fast'"):
+        read_config(written(tmp_path, ""), {"EMMY_TUI_FPS": "fast"}, TABLE)
+    with pytest.raises(BadConfig, match="there is no config file"):
+        read_config(tmp_path / "missing.toml", {}, TABLE)
+
+
+def test_the_printed_config_says_the_same_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written(tmp_path, 'fps = 8\ntheme = "nord"\n[keys]\npin = ["f5", "P"]\npause = "f6"\nresume = "f6"\n')
+    for name in ("EMMY_TUI_FPS", "EMMY_TUI_THEME"):
+        monkeypatch.delenv(name, raising=False)
+    assert main(["--config", str(path), "--print-config"]) == 0
+    printed = capsys.readouterr().out
+    assert str(path) in printed
+    again = configured(arguments_parser().parse_args(["--config", str(written(tmp_path, printed))]), {})
+    assert (again.fps, again.theme, again.keys["pin"]) == (8.0, "nord", ("f5", "P"))
+    everything = "\n".join(
+        line.removeprefix("# ") for line in printed.splitlines() if " = " in line or "[keys]" in line
+    )
+    everything = everything.replace("without it 4", "")
+    parsed = tomllib.loads("\n".join(line for line in everything.splitlines() if not line.startswith("dark")))
+    assert set(parsed["keys"]) == {action.name for action in ACTIONS}
+
+
+def test_actions_that_exclude_each_other_may_share_a_key() -> None:
+    by_name = {action.name: action for action in ACTIONS}
+    assert "resume" not in together(by_name["pause"])
+    assert "sort" not in together(by_name["flip"])
+    assert {"down", "pin", "leave"} <= together(by_name["export"])
+    assert config_text(read_config(None, {}, TABLE), TABLE).count("[keys]") == 1

@@ -1,0 +1,114 @@
+"""Questions are answered on another thread, the newest of each topic; writes open and close their own writer."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from emmy_tui.desk import NO_DATABASE, Desk
+from engine.store import Store
+from tests.emmy_tui.measured import fill, matmul
+
+
+class Here:
+    """Delivers on the test's thread, when it is asked to."""
+
+    def __init__(self) -> None:
+        self.calls: list[Callable[[], None]] = []
+        self.desk = Desk(self.calls.append)
+        self.answers: list[object] = []
+        self.sentences: list[str] = []
+
+    def ask(self, topic: str, question: Callable[[Store], object]) -> None:
+        self.desk.ask(topic, question, self.answers.append, self.sentences.append)
+
+    def wait(self) -> None:
+        ends = time.monotonic() + 10
+        while self.desk.busy and time.monotonic() < ends:
+            while self.calls:
+                self.calls.pop(0)()
+            time.sleep(0.002)
+        assert not self.desk.busy
+
+
+@pytest.fixture
+def here() -> Iterator[Here]:
+    found = Here()
+    yield found
+    found.desk.close()
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    return fill(tmp_path / "tune.db", rows=8)
+
+
+def test_an_answer_comes_back_from_another_thread(here: Here, database: Path) -> None:
+    here.desk.connect(lambda: database)
+    here.ask("kernels", lambda store: (threading.current_thread().name, len(store.kernels())))
+    assert here.answers == []
+    here.wait()
+    assert here.answers == [("emmy-desk", 2)]
+
+
+def test_the_newest_question_of_a_topic_is_the_one_answered(here: Here, database: Path) -> None:
+    here.desk.connect(lambda: database)
+    hold = threading.Event()
+    here.ask("slow", lambda store: hold.wait(5))
+    for number in range(5):
+        here.ask("topic", lambda store, number=number: number)
+    hold.set()
+    here.wait()
+    assert here.answers[0] is True
+    assert here.answers[-1] == 4
+    assert len(here.answers) == 2
+
+
+def test_failures_are_sentences(here: Here, tmp_path: Path) -> None:
+    here.ask("nothing", lambda store: None)
+    here.wait()
+    here.desk.connect(lambda: tmp_path / "missing.db")
+    here.ask("missing", lambda store: None)
+    here.wait()
+    here.desk.connect(lambda: fill(tmp_path / "tune.db", rows=2))
+    here.ask("bug", lambda store: 1 / 0)
+    here.wait()
+    assert here.answers == []
+    assert here.sentences[0] == NO_DATABASE
+    assert "there is no database at" in here.sentences[1]
+    assert here.sentences[2].startswith("internal error: ZeroDivisionError")
+
+
+def test_a_write_closes_its_writer_and_the_reader_sees_it(here: Here, database: Path) -> None:
+    here.desk.connect(lambda: database)
+    key = matmul().key
+    here.ask("pins", lambda store: len(store.pins()))
+    opened: list[Store] = []
+
+    def act(store: Store) -> None:
+        opened.append(store)
+        schedule = store.schedules(key, store.kernel_contexts(key)[0][0])[0]
+        store.record_pin(key, schedule, store.kernel_contexts(key)[0][0], author="ana")
+
+    here.desk.write(act, here.answers.append, here.sentences.append)
+    here.ask("pins again", lambda store: len(store.pins()))
+    here.wait()
+    assert here.answers == [0, None, 1]
+    with pytest.raises(Exception, match=r"(?i)closed"):
+        opened[0].pins()
+
+
+def test_a_replaced_file_is_opened_again(here: Here, database: Path, tmp_path: Path) -> None:
+    here.desk.connect(lambda: database)
+    here.ask("rows", lambda store: len(store.variants()))
+    here.wait()
+    fill(tmp_path / "other.db", rows=3).replace(database)
+    for suffix in ("-wal", "-shm"):
+        database.with_name(database.name + suffix).unlink(missing_ok=True)
+    here.ask("rows", lambda store: sum(found.ok + found.failed for found in store.variants()))
+    here.wait()
+    assert here.answers[-1] == 5

@@ -1,0 +1,103 @@
+"""Every key of the Pins tab, over a real database."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from emmy_tui.prompt import Prompt
+from engine.store import Store
+from tests.emmy_tui.looking import rows, running, screen_text
+from tests.emmy_tui.measured import CONTEXT, OTHER, fill, matmul, over, press, schedules, type_text
+
+WIDE = (160, 45)
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    return fill(tmp_path / "tune.db")
+
+
+def pin(database: Path, place: int, context: str = CONTEXT.key, note: str = "") -> None:
+    with Store.open(database) as store:
+        store.record_pin(matmul().key, schedules(matmul())[place], context, author="ana", note=note)
+
+
+async def test_how_pins_stand(database: Path) -> None:
+    pin(database, 1, note="[b]steady[/]")
+    pin(database, 0, OTHER.key)
+    app = over(database)
+    async with running(app, WIDE) as pilot:
+        await press(app, pilot, "4")
+        text = screen_text(app)
+        for words in ("2 pins, 2 stale", "stale: faster now", "stale: context", "ana", "[b]steady[/]", "+70.0%"):
+            assert words in text
+        await press(app, pilot, "j")
+        assert "the newest run used another GPU or toolchain" in screen_text(app)
+        await press(app, pilot, "y")
+        assert (database.parent / "copied.txt").read_text().startswith("BLOCK_M=")
+
+
+async def test_typing_knobs_that_were_never_measured(database: Path) -> None:
+    app = over(database)
+    async with running(app, WIDE) as pilot:
+        await press(app, pilot, "4")
+        assert "Nothing is pinned: p pins knob values that you type" in screen_text(app)
+        await press(app, pilot, "p")
+        assert isinstance(app.screen, Prompt)
+        assert "legal; enter pins it" in screen_text(app)
+        await press(app, pilot, "backspace")
+        await type_text(app, pilot, "17")
+        assert "NUM_STAGES=17 is more than 16" in screen_text(app)
+        await press(app, pilot, "enter")
+        assert isinstance(app.screen, Prompt)
+        await press(app, pilot, "backspace", "backspace")
+        await type_text(app, pilot, "5 #try")
+        await press(app, pilot, "enter")
+        assert not isinstance(app.screen, Prompt)
+        text = screen_text(app)
+        assert "unmeasured" in text
+        assert "NUM_STAGES=5" in text
+        assert "try" in text
+        await press(app, pilot, "u")
+        assert app.pins.list.count() == 0
+        await press(app, pilot, "U")
+        assert app.pins.list.count() == 1
+        await press(app, pilot, "U")
+        assert app.pins.list.count() == 0
+
+
+async def test_exporting_and_importing(database: Path, tmp_path: Path) -> None:
+    pin(database, 1, note="steady")
+    app = over(database)
+    async with running(app, WIDE) as pilot:
+        await press(app, pilot, "4", "e")
+    (file,) = (database.parent / "out").glob("emmy-pins-*.json")
+    assert json.loads(file.read_text())["pins"][0]["note"] == "steady"
+    (tmp_path / "b").mkdir()
+    other = over(fill(tmp_path / "b" / "tune.db"))
+    async with running(other, WIDE) as pilot:
+        await press(other, pilot, "4", "I")
+        await type_text(other, pilot, str(file))
+        await press(other, pilot, "enter")
+        assert other.pins.list.count() == 1
+        assert any("1 pinned" in note.message for note in other._notifications)
+        await press(other, pilot, "U")
+        assert other.pins.list.count() == 0
+        await press(other, pilot, "I")
+        await type_text(other, pilot, str(tmp_path / "none.json"))
+        await press(other, pilot, "enter")
+        assert any("none.json can't be read" in note.message for note in other._notifications)
+
+
+async def test_the_footer_fits_what_works(database: Path) -> None:
+    app = over(database)
+    async with running(app, (80, 24)) as pilot:
+        await press(app, pilot, "4")
+        footer = rows(app)[-1]
+        assert "p Pin" in footer
+        assert "I Import" in footer
+        assert "u Unpin" not in footer
+        assert "s Sort" not in footer

@@ -1,0 +1,52 @@
+"""Why a node: the terms of the search's rule among its siblings, in agreement with the rule itself."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from emmy_tui.text import line_width, plain
+from emmy_tui.view import View
+from emmy_tui.why import sibling_terms, why_lines
+from engine.search import puct
+from engine.snapshot import Snapshot, apply
+from tests.emmy_tui.scripted import search_events
+
+
+@pytest.fixture(scope="module")
+def snapshot() -> Snapshot:
+    snapshot = Snapshot()
+    for event in search_events():
+        apply(snapshot, event)
+    return snapshot
+
+
+def test_the_terms_are_those_of_the_rule(snapshot: Snapshot) -> None:
+    seen = 0
+    for name, row in snapshot.nodes.items():
+        terms = sibling_terms(snapshot, name)
+        parent = snapshot.nodes.get(row.parent)
+        assert bool(terms) == (parent is not None)
+        assert sorted(one.rank for one in terms) == list(range(1, len(terms) + 1))
+        assert [one.score for one in terms] == sorted((one.score for one in terms), reverse=True)
+        for one in terms:
+            assert 0 <= one.q <= 1
+            assert parent is not None
+            assert one.score == puct(one.q, one.node.prior, parent.visits, one.node.visits, math.sqrt(2))
+            seen += 1
+    assert seen > 100
+
+
+@pytest.mark.parametrize("width", [30, 74, 100])
+def test_every_node_has_words_that_fit(snapshot: Snapshot, width: int) -> None:
+    for name in list(snapshot.nodes)[:200]:
+        lines = why_lines(View(snapshot=snapshot, node=name), width)
+        assert all(line_width(line) <= max(width, 54) for line in lines)
+        text = "\n".join(plain(line) for line in lines)
+        assert ("root of a tree" in text) != ("Its score is" in text)
+        assert "prior of" in text
+
+
+def test_without_a_node_it_says_what_to_do() -> None:
+    assert "put the cursor" in plain(why_lines(View(), 60)[0])

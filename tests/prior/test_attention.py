@@ -1,0 +1,87 @@
+"""What the prior says of attention kernels, and that it says of the others what it always did."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from engine.codegen import offered_schedules, schedule_space
+from engine.ir import Kernel
+from engine.knobs import KNOBS
+from engine.prior import ColdModel, OptionScorer, features
+from engine.prior.geometry import GEOMETRY, knobs_read
+from engine.prior.structure import kernel_facts
+from engine.vocabulary import KnobValue, Target
+from tests.codegen.attention_bodies import attention
+from tests.prior.kernels import matmul, silu_mul, softmax
+
+H200 = Target()
+LAYER = Kernel("attention", attention(16, 512, 512, 128, "bfloat16", group=2, causal=True))
+LONG = Kernel("attention", attention(16, 2048, 2048, 128, "bfloat16", batch=4, causal=True))
+DECODE = Kernel("attention", attention(16, 1, 4096, 128, "bfloat16", group=2))
+FLOAT32 = Kernel("attention", attention(2, 100, 70, 80, "float32", joined=False))
+
+
+def us(kernel: Kernel, schedules: list[dict[str, KnobValue]]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    return np.exp(ColdModel().predict(features(kernel, schedules, H200)))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "logs"),
+    [
+        (matmul(4096, 4096, 4096), (6.945987, 6.282557, 5.454736)),
+        (matmul(512, 512, 512, "float32"), (2.982738, 2.544739, 3.946999)),
+        (softmax(16384, 4096), (4.733280, 4.751503, 4.380549)),
+        (silu_mul(512, 3072), (2.149826, 1.402805, 1.332363)),
+    ],
+    ids=["matmul", "fp32", "softmax", "pointwise"],
+)
+def test_predictions_of_other_kernels_stand(kernel: Kernel, logs: tuple[float, ...]) -> None:
+    offered = list(offered_schedules(kernel, H200))
+    chosen = [offered[i].as_dict() for i in (0, len(offered) // 3, -1)]
+    assert ColdModel().predict(features(kernel, chosen, H200)) == pytest.approx(logs, abs=1e-5)
+
+
+@pytest.mark.parametrize("kernel", [LAYER, LONG, DECODE, FLOAT32], ids=["layer", "long", "decode", "fp32"])
+def test_every_schedule_has_a_time_above_the_roofline_and_its_own_knobs_only(kernel: Kernel) -> None:
+    schedules = [s.as_dict() for s in offered_schedules(kernel, H200)]
+    assert set(knobs_read(kernel_facts(kernel))) == set(schedules[0])
+    times = us(kernel, schedules)
+    floor = 1e6 * kernel.flops / (H200.peak_bf16 if kernel is not FLOAT32 else H200.peak_tf32)
+    assert np.isfinite(times).all()
+    assert times.min() > floor
+    assert len(set(times.round(9))) > len(schedules) // 2
+    matrix = features(kernel, schedules, H200)
+    assert all(np.isfinite(matrix.column(name)).all() for name in GEOMETRY)
+    assert (matrix.column("BLOCK_K") == KNOBS["BLOCK_K"].off).all()
+
+
+@pytest.mark.parametrize("kernel", [LAYER, FLOAT32], ids=["layer", "fp32"])
+def test_an_undecided_schedule_is_a_lower_bound(kernel: Kernel) -> None:
+    schedule = list(offered_schedules(kernel, H200))[7].as_dict()
+    for name in schedule:
+        partial = {k: v for k, v in schedule.items() if k != name}
+        nothing, open_, full = us(kernel, [{}, partial, schedule])
+        assert 0 < nothing <= open_ * (1 + 1e-9)
+        assert open_ <= full * (1 + 1e-9)
+
+
+def test_the_best_hand_made_schedule_is_predicted_near_the_best() -> None:
+    """Queries by 64 and keys by 128 through descriptors won at 512 tokens, and 64 by 64 at 2048."""
+    for kernel, keys, stages in ((LAYER, 128, 3), (LONG, 64, 3)):
+        expert: dict[str, KnobValue] = {"BLOCK_M": 64, "BLOCK_N": keys, "PRECISION": "ieee", "LOADS": "descriptor"}
+        expert |= {"NUM_WARPS": 4, "NUM_STAGES": stages}
+        offered = [s.as_dict() for s in offered_schedules(kernel, H200)]
+        assert expert in offered
+        times = us(kernel, offered)
+        assert times[offered.index(expert)] < 1.3 * times.min()
+
+
+def test_scores_of_options_are_usable() -> None:
+    space = schedule_space(LAYER, H200)
+    fork = space.fork(())
+    assert fork is not None
+    scores = OptionScorer(ColdModel(), LAYER, H200).speeds({}, fork.options)
+    assert all(math.isfinite(score) and score > 0 for score in scores)

@@ -1,0 +1,146 @@
+"""Every candidate as numbers in any order, and rows by their numbers: filters and sorts mean what a person reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from engine.store import Candidate, CandidateQuery, Compared, Condition, Store, StoreError
+from engine.vocabulary import FailureKind, Regime
+
+IS, IS_NOT, BELOW, AT_LEAST = Compared.IS, Compared.IS_NOT, Compared.BELOW, Compared.AT_LEAST
+
+
+@pytest.fixture
+def filled(store: Store, run: str, sample) -> Store:
+    """Five rows: two plain, one with a deploy time, one failed, one that only the deploy regime knows."""
+    for trial, measurement in enumerate(
+        (
+            sample.ok(12.0, NUM_WARPS=1, BLOCK_M=16, PERSISTENT=True),
+            sample.failed("hung after 5 s", FailureKind.HANG, NUM_WARPS=2, BLOCK_M=32),
+            sample.ok(10.0, NUM_WARPS=4),
+            sample.ok(11.0, NUM_WARPS=8),
+        ),
+        start=1,
+    ):
+        store.record_measurement(measurement, run=run, trial=trial)
+    store.record_measurement(sample.ok(9.5, Regime.DEPLOY, NUM_WARPS=4), run=run)
+    store.record_measurement(sample.ok(9.0, Regime.DEPLOY, NUM_WARPS=16), run=run)
+    store.record_measurement(sample.ok(99.0, kernel=sample.relu), run=run)
+    return store
+
+
+def found(store: Store, query: CandidateQuery) -> list[Candidate]:
+    numbers = store.candidate_numbers(query)
+    rows = store.candidate_rows(numbers)
+    return [rows[number] for number in numbers]
+
+
+def warps(store: Store, query: CandidateQuery) -> list[object]:
+    return [row.schedule["NUM_WARPS"] for row in found(store, query)]
+
+
+def test_rows_hold_all_that_is_known(filled: Store, sample) -> None:
+    rows = found(filled, CandidateQuery(sample.matmul.key))
+    assert [(row.us, row.deploy_us) for row in rows] == [
+        (10.0, 9.5),
+        (11.0, None),
+        (12.0, None),
+        (None, 9.0),
+        (None, None),
+    ]
+    best, deployed, failed = rows[0], rows[3], rows[4]
+    assert (best.low_us, best.high_us, best.registers, best.spills, best.shared_bytes) == (9.5, 10.5, 96, 0, 49152)
+    assert (best.label, best.trial, best.status, best.pinned) == ("matmul", 3, "ok", False)
+    assert deployed.number < 0 < best.number
+    assert (deployed.status, deployed.deploy_status, deployed.registers) == ("ok", "ok", 96)
+    assert (failed.failure, failed.cause, failed.status) == ("hang", "hung after 5 s", "failed")
+
+
+def test_a_pinned_row_says_so(filled: Store, sample) -> None:
+    filled.record_pin(sample.matmul.key, sample.schedule(NUM_WARPS=16), sample.context.key, author="ana")
+    rows = found(filled, CandidateQuery(sample.matmul.key))
+    assert [row.schedule["NUM_WARPS"] for row in rows if row.pinned] == [16]
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        (Condition("us", BELOW, 11.5), [4, 8]),
+        (Condition("deploy", BELOW, 9.2), [16]),
+        (Condition("st", IS, "ok"), [4, 8, 1, 16]),
+        (Condition("st", IS_NOT, "OK"), [2]),
+        (Condition("failure", IS, "ha*"), [2]),
+        (Condition("cause", IS, "*after*"), [2]),
+        (Condition("regime", IS, "deploy"), [4, 16]),
+        (Condition("regime", IS, "ranking"), [4, 8, 1, 2]),
+        (Condition("NUM_WARPS", IS, "4"), [4]),
+        (Condition("NUM_WARPS", AT_LEAST, 8), [8, 16]),
+        (Condition("PERSISTENT", IS, "True"), [1]),
+        (Condition("PERSISTENT", IS, "1"), []),
+        (Condition("BLOCK_M", IS_NOT, "64"), [1, 2]),
+        (Condition('x"] OR 1', IS, "4"), []),
+        (Condition("NOPE", IS_NOT, "4"), [4, 8, 1, 16, 2]),
+    ],
+)
+def test_a_condition_means_what_it_says(filled: Store, sample, condition: Condition, expected: list[int]) -> None:
+    assert warps(filled, CandidateQuery(sample.matmul.key, conditions=(condition,))) == expected
+
+
+def test_sorting_puts_what_lacks_the_value_last(filled: Store, sample) -> None:
+    key = sample.matmul.key
+    assert warps(filled, CandidateQuery(key, sort="us", descending=True)) == [1, 8, 4, 16, 2]
+    assert warps(filled, CandidateQuery(key, sort="trial")) == [16, 1, 2, 4, 8]
+    with pytest.raises(StoreError, match="can't be sorted by 'nope'; the columns are us, low"):
+        filled.candidate_numbers(CandidateQuery(key, sort="nope"))
+
+
+def test_kernels_are_found_by_text_and_contexts_stay_apart(filled: Store, run: str, sample) -> None:
+    labels = {row.label for row in found(filled, CandidateQuery("", kernel_text="re*"))}
+    assert labels == {"relu"}
+    assert len(found(filled, CandidateQuery("", kernel_text="mat*"))) == 5
+    assert found(filled, CandidateQuery("", kernel_text="nothing")) == []
+    other = replace(sample.context, gpu="NVIDIA A100")
+    filled.record_context(other)
+    filled.record_measurement(replace(sample.ok(30.0), context_key=other.key), run=run)
+    assert [context[1:] for context in filled.kernel_contexts(sample.matmul.key)] == [
+        ("NVIDIA A100", 1),
+        ("NVIDIA H200", 4),
+    ]
+    assert [row.us for row in found(filled, CandidateQuery(sample.matmul.key, context=other.key))] == [30.0]
+
+
+def test_a_row_that_is_gone_is_left_out(filled: Store) -> None:
+    assert filled.candidate_rows([10**9, -(10**9)]) == {}
+    assert filled.candidate_rows([]) == {}
+
+
+def test_a_schedule_that_is_no_json_is_one_sentence(filled: Store, sample) -> None:
+    filled._connection.db.conn.execute("UPDATE measurement SET schedule = '{[' WHERE trial = 1")
+    query = CandidateQuery(sample.matmul.key, conditions=(Condition("BLOCK_M", IS, "64"),))
+    with pytest.raises(StoreError, match="no JSON"):
+        filled.candidate_numbers(query)
+    with pytest.raises(StoreError, match="can't be read"):
+        filled.candidate_rows(filled.candidate_numbers(CandidateQuery(sample.matmul.key)))
+
+
+HOLDS: dict[Compared, Callable[[int, int], bool]] = {
+    Compared.IS: lambda a, b: a == b,
+    Compared.IS_NOT: lambda a, b: a != b,
+    Compared.BELOW: lambda a, b: a < b,
+    Compared.AT_MOST: lambda a, b: a <= b,
+    Compared.ABOVE: lambda a, b: a > b,
+    Compared.AT_LEAST: lambda a, b: a >= b,
+}
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(compared=st.sampled_from(Compared), value=st.integers(0, 40))
+def test_knobs_compare_like_numbers(filled: Store, sample, compared: Compared, value: int) -> None:
+    wanted = value if compared not in (IS, IS_NOT) else str(value)
+    query = CandidateQuery(sample.matmul.key, conditions=(Condition("NUM_WARPS", compared, wanted),))
+    assert set(warps(filled, query)) == {number for number in (1, 2, 4, 8, 16) if HOLDS[compared](number, value)}

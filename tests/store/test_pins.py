@@ -1,0 +1,137 @@
+"""Pins: one in force per kernel and context, a history that keeps every act, undo, and how each stands."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from engine.store import PinChange, Standing, Store, StoreError
+from engine.vocabulary import Regime, Schedule
+
+WHO = "ana"
+
+
+def schedules_in_force(store: Store) -> list[str]:
+    return [stored.pin.schedule.key for stored in store.pins()]
+
+
+def test_a_pin_keeps_who_when_and_why(path: Path, sample) -> None:
+    with Store.open(path, clock=lambda: 1234.5) as store:
+        sample.begin(store)
+        change = store.record_pin(
+            sample.matmul.key, sample.schedule(), sample.context.key, author=WHO, note="steady [b] \x1b"
+        )
+    with Store.open(path, read_only=True) as store:
+        (stored,) = store.pins()
+    assert (stored.pin.author, stored.pin.at, stored.pin.note) == (WHO, 1234.5, "steady [b] \x1b")
+    assert stored.pin.schedule == sample.schedule()
+    assert (stored.id, stored.context_key, stored.removed_at) == (change.pinned, sample.context.key, None)
+
+
+def test_another_pin_ends_the_first_and_history_keeps_both(store: Store, run: str, sample) -> None:
+    where = (sample.matmul.key, sample.context.key)
+    first = store.record_pin(where[0], sample.schedule(), where[1], author=WHO)
+    second = store.record_pin(where[0], sample.schedule(NUM_WARPS=8), where[1], author="bo")
+    assert second.removed == (first.pinned,)
+    assert [stored.pin.author for stored in store.pins()] == ["bo"]
+    assert [stored.removed_at is None for stored in store.pins(history=True)] == [False, True]
+
+
+def test_kernels_and_contexts_are_pinned_apart(store: Store, run: str, sample) -> None:
+    other = replace(sample.context, gpu="NVIDIA A100")
+    store.record_context(other)
+    for kernel, context in ((sample.matmul, sample.context), (sample.relu, sample.context), (sample.matmul, other)):
+        store.record_pin(kernel.key, sample.schedule(), context.key, author=WHO)
+    assert len(store.pins()) == 3
+
+
+def test_unpinning_nothing_and_unknown_things_are_refused(store: Store, run: str, sample) -> None:
+    with pytest.raises(StoreError, match="nothing to unpin"):
+        store.unpin(sample.matmul.key, sample.context.key)
+    with pytest.raises(StoreError, match="no kernel 'nope'"):
+        store.record_pin("nope", sample.schedule(), sample.context.key, author=WHO)
+    with pytest.raises(StoreError, match="no context 'nope'"):
+        store.record_pin(sample.matmul.key, sample.schedule(), "nope", author=WHO)
+    assert store.pins(history=True) == ()
+
+
+def test_a_reader_pins_nothing(path: Path, store: Store, run: str, sample) -> None:
+    with Store.open(path, read_only=True) as reader, pytest.raises(StoreError, match="reading only"):
+        reader.record_pin(sample.matmul.key, sample.schedule(), sample.context.key, author=WHO)
+
+
+def test_an_older_change_is_not_undone_over_a_newer_one(store: Store, run: str, sample) -> None:
+    where = (sample.matmul.key, sample.context.key)
+    first = store.record_pin(where[0], sample.schedule(), where[1], author=WHO)
+    store.record_pin(where[0], sample.schedule(NUM_WARPS=8), where[1], author=WHO)
+    with pytest.raises(StoreError, match="changed again since"):
+        store.undo_pin(first)
+    assert schedules_in_force(store) == [sample.schedule(NUM_WARPS=8).key]
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(acts=st.lists(st.sampled_from([1, 2, 4, 8, None]), max_size=8))
+def test_undoing_every_act_backwards_restores_every_state(tmp_path_factory, sample, acts) -> None:
+    with Store.open(tmp_path_factory.mktemp("pins") / "tune.db") as store:
+        sample.begin(store)
+        where = (sample.matmul.key, sample.context.key)
+        states: list[list[str]] = [[]]
+        changes: list[PinChange] = []
+        for warps in acts:
+            if warps is None and not states[-1]:
+                continue
+            if warps is None:
+                changes.append(store.unpin(*where))
+            else:
+                changes.append(store.record_pin(where[0], sample.schedule(NUM_WARPS=warps), where[1], author=WHO))
+            states.append(schedules_in_force(store))
+            assert len(states[-1]) == (0 if warps is None else 1)
+        for change, state in zip(reversed(changes), reversed(states[:-1]), strict=True):
+            store.undo_pin(change)
+            assert schedules_in_force(store) == state
+
+
+def test_how_a_pin_stands(store: Store, run: str, sample) -> None:
+    where = (sample.matmul.key, sample.context.key)
+    for measurement in (sample.ok(10.0, NUM_WARPS=4), sample.ok(10.1, NUM_WARPS=8), sample.failed(NUM_WARPS=2)):
+        store.record_measurement(measurement, run=run)
+
+    def standing(warps: int) -> tuple[Standing, float | None, float | None]:
+        store.record_pin(where[0], sample.schedule(NUM_WARPS=warps), where[1], author=WHO)
+        (found,) = store.pin_standings()
+        assert (found.label, found.gpu) == ("matmul", "NVIDIA H200")
+        return found.standing, found.us, found.gap
+
+    assert standing(4) == (Standing.OK, 10.0, 0.0)
+    assert standing(8) == (Standing.OK, 10.1, pytest.approx(0.01))
+    assert standing(2) == (Standing.FAILED, None, None)
+    assert standing(16) == (Standing.UNMEASURED, None, None)
+    store.record_measurement(sample.ok(8.0, NUM_WARPS=1), run=run)
+    assert standing(8) == (Standing.FASTER, 10.1, pytest.approx(10.1 / 8.0 - 1))
+    (found,) = store.pin_standings()
+    assert found.best_schedule == sample.schedule(NUM_WARPS=1)
+    other = replace(sample.context, driver="590.0")
+    store.record_context(other)
+    store.start_run(replace(sample.run_info(), context_key=other.key))
+    assert store.pin_standings()[0].standing is Standing.OTHER_CONTEXT
+
+
+def test_deploy_times_are_compared_with_deploy_times(store: Store, run: str, sample) -> None:
+    for us, warps in ((10.0, 4), (9.0, 8)):
+        store.record_measurement(sample.ok(us, NUM_WARPS=warps), run=run)
+    store.record_measurement(sample.ok(9.9, Regime.DEPLOY, NUM_WARPS=4), run=run)
+    store.record_pin(sample.matmul.key, sample.schedule(NUM_WARPS=4), sample.context.key, author=WHO)
+    (found,) = store.pin_standings()
+    assert (found.us, found.best_us, found.standing) == (9.9, 9.9, Standing.OK)
+
+
+def test_a_hostile_pin_is_one_sentence(store: Store, run: str, sample) -> None:
+    store.record_pin(sample.matmul.key, Schedule.of({"A": 1}), sample.context.key, author=WHO)
+    store._connection.db.conn.execute("UPDATE pin SET schedule = '[1, 2'")
+    with pytest.raises(StoreError, match="pin 1 can't be read") as refused:
+        store.pins()
+    assert "\n" not in str(refused.value)
