@@ -67,3 +67,38 @@ def test_times_of_another_context_are_no_evidence(store: Store) -> None:
     decided = choose(_kernel(), store, "another context", TARGET, ColdModel())
     assert decided is not None
     assert decided.source is Source.PRIOR
+
+
+def test_a_pin_outranks_everything_and_shows_its_own_time(store: Store) -> None:
+    first, second, *_ = offered_schedules(_kernel(), TARGET)
+    _record(store, first, Regime.DEPLOY, 1.0)
+    store.record_pin(_kernel().key, second, CONTEXT.key, author="me")
+    decided = choose(_kernel(), store, CONTEXT.key, TARGET, ColdModel())
+    assert decided is not None
+    assert (decided.source, decided.schedule, decided.us) == (Source.PIN, second, None)
+    _record(store, second, Regime.RANKING, 3.0)
+    decided = choose(_kernel(), store, CONTEXT.key, TARGET, ColdModel())
+    assert decided is not None
+    assert decided.us == 3.0
+
+
+def test_a_pin_that_cannot_be_built_is_shown_with_its_reason_and_decides_nothing(store: Store) -> None:
+    first = next(offered_schedules(_kernel(), TARGET))
+    _record(store, first, Regime.DEPLOY, 1.0)
+    store.record_pin(_kernel().key, Schedule.of({**first.as_dict(), "BLOCK_M": 7}), CONTEXT.key, author="me")
+    lines = explain(_kernel(), store, CONTEXT.key, TARGET, ColdModel())
+    assert lines[0].source is Source.PIN
+    assert "BLOCK_M" in lines[0].illegal
+    decided = choose(_kernel(), store, CONTEXT.key, TARGET, ColdModel())
+    assert decided is not None
+    assert decided.source is Source.DEPLOY
+
+
+def test_an_unpinned_kernel_is_decided_by_measurement_again(store: Store) -> None:
+    first, second, *_ = offered_schedules(_kernel(), TARGET)
+    _record(store, first, Regime.DEPLOY, 1.0)
+    store.record_pin(_kernel().key, second, CONTEXT.key, author="me")
+    store.unpin(_kernel().key, CONTEXT.key)
+    decided = choose(_kernel(), store, CONTEXT.key, TARGET, ColdModel())
+    assert decided is not None
+    assert decided.source is Source.DEPLOY
