@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from engine.codegen.attention_facts import AttentionFacts
+from engine.codegen.dot_rules import (
+    TILE_ELEMENTS,
+    WGMMA_ROWS,
+    Check,
+    precision_law,
+    precision_values,
+    smallest_tile,
+    values_up_to,
+)
 from engine.codegen.family import Rule, Values
-from engine.knobs import KNOBS
 from engine.vocabulary import KnobValue, Target
 
 _TILE = ("BLOCK_M", "BLOCK_N")
 _MOST_BLOCK = 128
 """Larger blocks of queries or keys leave no registers for the weights beside the accumulators."""
-_WGMMA_ROWS = 64
 _MOST_OF_A_THREAD = 176
 _MOST_MMA_OF_A_THREAD = 128
 """Scores, accumulators and addresses a thread up to which kernels don't spill (ptxas, sm_90)."""
 _MOST_UNROLLED = 1024
-_TILE_ELEMENTS = 2**20
 _TMA_SIDE = 256
-_Check = Callable[[Values], str | None]
 
 
 def offered_values(facts: AttentionFacts) -> dict[str, tuple[KnobValue, ...]]:
     """Values of each knob that fit the extents at all."""
-    precision: tuple[KnobValue, ...] = ("ieee",)
-    if facts.dtype == "float32":
-        precision = ("ieee", "tf32x3", "tf32") if facts.allow_tf32 else ("ieee", "tf32x3")
     described = any(loaded.rows is not None for loaded in (facts.query, facts.key, facts.value))
     return {
-        "BLOCK_M": _up_to("BLOCK_M", facts.rows),
-        "BLOCK_N": _up_to("BLOCK_N", facts.keys),
-        "PRECISION": precision,
+        "BLOCK_M": values_up_to("BLOCK_M", facts.rows),
+        "BLOCK_N": values_up_to("BLOCK_N", facts.keys),
+        "PRECISION": precision_values(facts.dtype, facts.allow_tf32),
         "LOADS": ("pointer", "descriptor") if described else ("pointer",),
     }
 
@@ -39,9 +39,9 @@ def offered_values(facts: AttentionFacts) -> dict[str, tuple[KnobValue, ...]]:
 def attention_rules(facts: AttentionFacts, target: Target) -> tuple[Rule, ...]:
     """All rules: laws first, each with the knobs that it reads."""
     return (
-        *(Rule((name,), _smallest_tile(name)) for name in _TILE),
+        *(Rule((name,), smallest_tile(name)) for name in _TILE),
         Rule(_TILE, _tile_limit(facts)),
-        Rule(("PRECISION",), _precision(facts)),
+        Rule(("PRECISION",), precision_law(facts.dtype, facts.allow_tf32, "attention")),
         Rule(("BLOCK_M", "BLOCK_N", "LOADS"), _descriptors(facts, target)),
         Rule((*_TILE, "NUM_WARPS"), _accumulators(facts)),
         Rule(("BLOCK_N", "NUM_STAGES"), _shared(facts, target)),
@@ -57,36 +57,18 @@ def stage_bytes(facts: AttentionFacts, v: Values) -> int:
     return int(v["BLOCK_N"]) * (facts.depth_block + facts.width_block) * facts.element_bytes
 
 
-def _smallest_tile(name: str) -> _Check:
-    def broken(v: Values) -> str | None:
-        return f"{name}={v[name]} is below 16, the smallest tile that tl.dot multiplies." if int(v[name]) < 16 else None
-
-    return broken
-
-
-def _tile_limit(facts: AttentionFacts) -> _Check:
+def _tile_limit(facts: AttentionFacts) -> Check:
     def broken(v: Values) -> str | None:
         m, n = int(v["BLOCK_M"]), int(v["BLOCK_N"])
         widest = max(facts.depth_block, facts.width_block)
-        if max(m * n, m * widest, n * widest) > _TILE_ELEMENTS:
-            return f"A tile of {m} x {n} x {widest} is larger than the {_TILE_ELEMENTS} elements of a Triton block."
+        if max(m * n, m * widest, n * widest) > TILE_ELEMENTS:
+            return f"A tile of {m} x {n} x {widest} is larger than the {TILE_ELEMENTS} elements of a Triton block."
         return None
 
     return broken
 
 
-def _precision(facts: AttentionFacts) -> _Check:
-    def broken(v: Values) -> str | None:
-        if facts.dtype != "float32" and v["PRECISION"] != "ieee":
-            return f"PRECISION={v['PRECISION']} is for float32 operands; these are {facts.dtype}."
-        if v["PRECISION"] == "tf32" and not facts.allow_tf32:
-            return "PRECISION=tf32 rounds float32 operands to 10 bits, and this attention doesn't allow TF32."
-        return None
-
-    return broken
-
-
-def _descriptors(facts: AttentionFacts, target: Target) -> _Check:
+def _descriptors(facts: AttentionFacts, target: Target) -> Check:
     """TMA's conditions (CUDA driver API, cuTensorMapEncodeTiled) for each operand that a descriptor would load."""
 
     def broken(v: Values) -> str | None:
@@ -107,7 +89,7 @@ def _descriptors(facts: AttentionFacts, target: Target) -> _Check:
     return broken
 
 
-def _accumulators(facts: AttentionFacts) -> _Check:
+def _accumulators(facts: AttentionFacts) -> Check:
     def broken(v: Values) -> str | None:
         each = int(v["BLOCK_M"]) * facts.width_block // (32 * int(v["NUM_WARPS"]))
         return f"{each} accumulators a thread don't fit its 255 registers." if each > 255 else None
@@ -115,7 +97,7 @@ def _accumulators(facts: AttentionFacts) -> _Check:
     return broken
 
 
-def _shared(facts: AttentionFacts, target: Target) -> _Check:
+def _shared(facts: AttentionFacts, target: Target) -> Check:
     """A pipelined loop keeps at least one buffer a stage, less one, of the keys and values it streams."""
 
     def broken(v: Values) -> str | None:
@@ -127,7 +109,7 @@ def _shared(facts: AttentionFacts, target: Target) -> _Check:
     return broken
 
 
-def _shared_in_all(facts: AttentionFacts, target: Target) -> _Check:
+def _shared_in_all(facts: AttentionFacts, target: Target) -> Check:
     def broken(v: Values) -> str | None:
         query = int(v["BLOCK_M"]) * max(facts.depth_block, facts.width_block) * facts.element_bytes
         needed = int(v["NUM_STAGES"]) * stage_bytes(facts, v) + query
@@ -141,11 +123,11 @@ def _shared_in_all(facts: AttentionFacts, target: Target) -> _Check:
 def _on_wgmma(facts: AttentionFacts, v: Values, target: Target) -> bool:
     if facts.dtype == "float32" and v["PRECISION"] != "tf32":
         return False
-    groups = int(v["BLOCK_M"]) >= _WGMMA_ROWS and int(v["NUM_WARPS"]) % 4 == 0
+    groups = int(v["BLOCK_M"]) >= WGMMA_ROWS and int(v["NUM_WARPS"]) % 4 == 0
     return groups and target.capability // 10 == 9
 
 
-def _warps(facts: AttentionFacts, target: Target) -> _Check:
+def _warps(facts: AttentionFacts, target: Target) -> Check:
     def broken(v: Values) -> str | None:
         m, n, warps = int(v["BLOCK_M"]), int(v["BLOCK_N"]), int(v["NUM_WARPS"])
         if max(m, n) > _MOST_BLOCK:
@@ -158,16 +140,16 @@ def _warps(facts: AttentionFacts, target: Target) -> _Check:
             return f"{each} scores, accumulators and addresses a thread leave no registers for the rest."
         if m < 16 * warps and n < 16 * warps:
             return f"{warps} warps share a tile of {m} x {n}."
-        if facts.element_bytes == 2 and m >= _WGMMA_ROWS and warps < 4:
+        if facts.element_bytes == 2 and m >= WGMMA_ROWS and warps < 4:
             return "A wgmma is issued by four warps."
-        if m == _WGMMA_ROWS and warps == 8 and facts.element_bytes == 2:
+        if m == WGMMA_ROWS and warps == 8 and facts.element_bytes == 2:
             return "NUM_WARPS=8 splits a wgmma tile of 64 rows between two warp groups."
         return None
 
     return broken
 
 
-def _stages(facts: AttentionFacts) -> _Check:
+def _stages(facts: AttentionFacts) -> Check:
     def broken(v: Values) -> str | None:
         steps = -(-facts.keys // int(v["BLOCK_N"]))
         stages = int(v["NUM_STAGES"])
@@ -180,7 +162,7 @@ def _stages(facts: AttentionFacts) -> _Check:
     return broken
 
 
-def _float32_work(facts: AttentionFacts) -> _Check:
+def _float32_work(facts: AttentionFacts) -> Check:
     """`ieee` products of float32 have no tensor core, and scalar multiplications unroll."""
 
     def broken(v: Values) -> str | None:
@@ -197,9 +179,3 @@ def _float32_work(facts: AttentionFacts) -> _Check:
         return None
 
     return broken
-
-
-def _up_to(name: str, extent: int) -> tuple[KnobValue, ...]:
-    """The knob's values up to the first that covers `extent`."""
-    values = KNOBS[name].values
-    return tuple(v for i, v in enumerate(values) if i == 0 or int(values[i - 1]) < extent)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import Enum
 
 from engine.codegen.contraction_facts import ContractionFacts, Operand, tiles_of
+from engine.codegen.dot_rules import (
+    TILE_ELEMENTS,
+    WGMMA_ROWS,
+    Check,
+    precision_law,
+    precision_values,
+    smallest_tile,
+    values_up_to,
+)
 from engine.codegen.family import Rule, Values
-from engine.knobs import KNOBS
 from engine.vocabulary import KnobValue, Target
 
 _MOST_ACCUMULATORS = 64
@@ -18,26 +25,19 @@ _MOST_UNROLLED = 2048
 _MOST_SPLIT = 128
 _BARRIER_BYTES = 64
 """What TMA's barriers take, at most."""
-_TILE_ELEMENTS = 2**20
-_WGMMA_ROWS = 64
-"""From this many tile rows on, 16-bit tiles are multiplied by wgmma (sm_90 and above) instead of mma.sync."""
 _CACHED_BYTES = 2**22
 """Operands of this size stay in L2 whatever order the tiles take; from about 9 MB on the order is worth 0.7 us."""
 _TILE = ("BLOCK_M", "BLOCK_N", "BLOCK_K")
-_Check = Callable[[Values], str | None]
 
 
 def offered_values(facts: ContractionFacts) -> dict[str, tuple[KnobValue, ...]]:
     """Values of each knob that fit the extents of the matmul at all."""
-    precision: tuple[KnobValue, ...] = ("ieee",)
-    if facts.dtype == "float32":
-        precision = ("ieee", "tf32x3", "tf32") if facts.allow_tf32 else ("ieee", "tf32x3")
     described = any(operand.matrix is not None for operand in (facts.left, *facts.rights))
     return {
-        "BLOCK_M": _up_to("BLOCK_M", facts.m),
-        "BLOCK_N": _up_to("BLOCK_N", facts.n),
-        "BLOCK_K": _up_to("BLOCK_K", facts.k),
-        "PRECISION": precision,
+        "BLOCK_M": values_up_to("BLOCK_M", facts.m),
+        "BLOCK_N": values_up_to("BLOCK_N", facts.n),
+        "BLOCK_K": values_up_to("BLOCK_K", facts.k),
+        "PRECISION": precision_values(facts.dtype, facts.allow_tf32),
         "LOADS": ("pointer", "descriptor") if described else ("pointer",),
     }
 
@@ -49,9 +49,9 @@ def contraction_rules(facts: ContractionFacts, target: Target) -> tuple[Rule, ..
 
 def _laws(facts: ContractionFacts, target: Target) -> tuple[Rule, ...]:
     return (
-        *(Rule((name,), _smallest_tile(name)) for name in _TILE),
+        *(Rule((name,), smallest_tile(name)) for name in _TILE),
         Rule(_TILE, _tile_limit),
-        Rule(("PRECISION",), _precision(facts)),
+        Rule(("PRECISION",), precision_law(facts.dtype, facts.allow_tf32, "matmul")),
         Rule((*_TILE, "LOADS"), _descriptors(facts, target)),
         Rule(("BLOCK_M", "BLOCK_N", "NUM_WARPS"), _accumulators(facts)),
         Rule(("BLOCK_M", "NUM_STAGES"), _shared_operand(facts)),
@@ -60,32 +60,14 @@ def _laws(facts: ContractionFacts, target: Target) -> tuple[Rule, ...]:
     )
 
 
-def _smallest_tile(name: str) -> _Check:
-    def broken(v: Values) -> str | None:
-        return f"{name}={v[name]} is below 16, the smallest tile that tl.dot multiplies." if int(v[name]) < 16 else None
-
-    return broken
-
-
 def _tile_limit(v: Values) -> str | None:
     m, n, k = int(v["BLOCK_M"]), int(v["BLOCK_N"]), int(v["BLOCK_K"])
-    if max(m * n, m * k, k * n) > _TILE_ELEMENTS:
-        return f"A tile of {m} x {n} x {k} is larger than the {_TILE_ELEMENTS} elements that Triton allows a block."
+    if max(m * n, m * k, k * n) > TILE_ELEMENTS:
+        return f"A tile of {m} x {n} x {k} is larger than the {TILE_ELEMENTS} elements that Triton allows a block."
     return None
 
 
-def _precision(facts: ContractionFacts) -> _Check:
-    def broken(v: Values) -> str | None:
-        if facts.dtype != "float32" and v["PRECISION"] != "ieee":
-            return f"PRECISION={v['PRECISION']} is for float32 operands; these are {facts.dtype}."
-        if v["PRECISION"] == "tf32" and not facts.allow_tf32:
-            return "PRECISION=tf32 rounds float32 operands to 10 bits, and this matmul doesn't allow TF32."
-        return None
-
-    return broken
-
-
-def _descriptors(facts: ContractionFacts, target: Target) -> _Check:
+def _descriptors(facts: ContractionFacts, target: Target) -> Check:
     """TMA's conditions (CUDA driver API, cuTensorMapEncodeTiled) for each operand that a descriptor would load."""
 
     def broken(v: Values) -> str | None:
@@ -121,7 +103,7 @@ def _descriptor_block(facts: ContractionFacts, operand: Operand, block: tuple[in
     return None
 
 
-def _accumulators(facts: ContractionFacts) -> _Check:
+def _accumulators(facts: ContractionFacts) -> Check:
     def broken(v: Values) -> str | None:
         each = facts.products * int(v["BLOCK_M"]) * int(v["BLOCK_N"]) // (32 * int(v["NUM_WARPS"]))
         return f"{each} accumulators a thread don't fit its 255 registers." if each > 255 else None
@@ -129,9 +111,9 @@ def _accumulators(facts: ContractionFacts) -> _Check:
     return broken
 
 
-def _shared_operand(facts: ContractionFacts) -> _Check:
+def _shared_operand(facts: ContractionFacts) -> Check:
     def broken(v: Values) -> str | None:
-        if not facts.shares_operand or int(v["BLOCK_M"]) < _WGMMA_ROWS or int(v["NUM_STAGES"]) == 1:
+        if not facts.shares_operand or int(v["BLOCK_M"]) < WGMMA_ROWS or int(v["NUM_STAGES"]) == 1:
             return None
         return (
             "One input is multiplied as it is and computed on in the same pipelined loop, which Triton 3.6 compiles to "
@@ -153,7 +135,7 @@ def multiplier(facts: ContractionFacts, v: Values, target: Target) -> Multiplier
     """wgmma needs sm_90, 64 rows and groups of four warps; `ieee` products of float32 have no tensor core."""
     if facts.dtype == "float32" and v["PRECISION"] == "ieee":
         return Multiplier.FMA
-    groups = int(v["BLOCK_M"]) >= _WGMMA_ROWS and int(v["NUM_WARPS"]) % 4 == 0
+    groups = int(v["BLOCK_M"]) >= WGMMA_ROWS and int(v["NUM_WARPS"]) % 4 == 0
     return Multiplier.WGMMA if groups and target.capability // 10 == 9 else Multiplier.MMA_SYNC
 
 
@@ -195,7 +177,7 @@ def scratch_bytes(facts: ContractionFacts, v: Values, target: Target) -> int:
     return min(int(v["BLOCK_M"]), 16 * int(v["NUM_WARPS"])) * min(int(v["BLOCK_N"]), 128) * widest
 
 
-def _shared(facts: ContractionFacts, target: Target) -> _Check:
+def _shared(facts: ContractionFacts, target: Target) -> Check:
     def broken(v: Values) -> str | None:
         needed = pipeline_bytes(facts, v, target, least=True)
         if needed <= target.shared_bytes:
@@ -205,7 +187,7 @@ def _shared(facts: ContractionFacts, target: Target) -> _Check:
     return broken
 
 
-def _shared_in_all(facts: ContractionFacts, target: Target) -> _Check:
+def _shared_in_all(facts: ContractionFacts, target: Target) -> Check:
     def broken(v: Values) -> str | None:
         needed = pipeline_bytes(facts, v, target) + scratch_bytes(facts, v, target) + _BARRIER_BYTES
         if needed <= target.shared_bytes:
@@ -231,7 +213,7 @@ def _tastes(facts: ContractionFacts, target: Target) -> tuple[Rule, ...]:
     )
 
 
-def _tile_shape(facts: ContractionFacts, target: Target) -> _Check:
+def _tile_shape(facts: ContractionFacts, target: Target) -> Check:
     def broken(v: Values) -> str | None:
         m, n = int(v["BLOCK_M"]), int(v["BLOCK_N"])
         if m < min(n // 8, facts.m) or n < min(m // 8, facts.n):
@@ -244,7 +226,7 @@ def _tile_shape(facts: ContractionFacts, target: Target) -> _Check:
     return broken
 
 
-def _depth(facts: ContractionFacts) -> _Check:
+def _depth(facts: ContractionFacts) -> Check:
     def broken(v: Values) -> str | None:
         k = int(v["BLOCK_K"])
         if k * facts.element_bytes < 64 and facts.k * facts.element_bytes >= 256:
@@ -256,7 +238,7 @@ def _depth(facts: ContractionFacts) -> _Check:
     return broken
 
 
-def _raster(facts: ContractionFacts, target: Target) -> _Check:
+def _raster(facts: ContractionFacts, target: Target) -> Check:
     def broken(v: Values) -> str | None:
         m, n = int(v["BLOCK_M"]), int(v["BLOCK_N"])
         if int(v["GROUP_M"]) > 1 and (facts.m <= m or facts.n <= n):
@@ -272,7 +254,7 @@ def _raster(facts: ContractionFacts, target: Target) -> _Check:
     return broken
 
 
-def _warps(facts: ContractionFacts, target: Target) -> _Check:
+def _warps(facts: ContractionFacts, target: Target) -> Check:
     def broken(v: Values) -> str | None:
         m, n, warps = int(v["BLOCK_M"]), int(v["BLOCK_N"]), int(v["NUM_WARPS"])
         each = facts.products * m * n // (32 * warps)
@@ -281,22 +263,22 @@ def _warps(facts: ContractionFacts, target: Target) -> _Check:
             return f"{each} accumulators a thread leave no registers for the loads."
         if each < 2 * facts.element_bytes:
             return f"{warps} warps share a tile of {m} x {n}."
-        if facts.element_bytes == 2 and m >= _WGMMA_ROWS and warps < 4:
+        if facts.element_bytes == 2 and m >= WGMMA_ROWS and warps < 4:
             return "A wgmma is issued by four warps."
-        if m == _WGMMA_ROWS and warps == 8 and facts.element_bytes == 2:
+        if m == WGMMA_ROWS and warps == 8 and facts.element_bytes == 2:
             return "NUM_WARPS=8 splits a wgmma tile of 64 rows between two warp groups."
         return None
 
     return broken
 
 
-def _stages(facts: ContractionFacts) -> _Check:
+def _stages(facts: ContractionFacts) -> Check:
     def broken(v: Values) -> str | None:
         steps = -(-facts.k // int(v["BLOCK_K"]))
         stages = int(v["NUM_STAGES"])
         if stages > max(steps, 1):
             return f"NUM_STAGES={stages} is deeper than the loop's {steps} steps."
-        raced = facts.shares_operand and int(v["BLOCK_M"]) >= _WGMMA_ROWS
+        raced = facts.shares_operand and int(v["BLOCK_M"]) >= WGMMA_ROWS
         if stages == 1 and steps > 2 and not raced:
             return "NUM_STAGES=1 loads and multiplies in turn."
         return None
@@ -304,7 +286,7 @@ def _stages(facts: ContractionFacts) -> _Check:
     return broken
 
 
-def _float32_work(facts: ContractionFacts) -> _Check:
+def _float32_work(facts: ContractionFacts) -> Check:
     """Without plain tensor cores registers bound the tile: `ieee` unrolls scalar FMAs, `tf32x3` splits whole tiles."""
 
     def broken(v: Values) -> str | None:
@@ -318,9 +300,3 @@ def _float32_work(facts: ContractionFacts) -> _Check:
         return None
 
     return broken
-
-
-def _up_to(name: str, extent: int) -> tuple[KnobValue, ...]:
-    """The knob's values up to the first that covers `extent`."""
-    values = KNOBS[name].values
-    return tuple(v for i, v in enumerate(values) if i == 0 or int(values[i - 1]) < extent)

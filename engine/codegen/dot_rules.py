@@ -1,0 +1,51 @@
+"""What every kernel that multiplies with tl.dot obeys: its smallest tile, its precision, its largest block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from engine.codegen.family import Values
+from engine.knobs import KNOBS
+from engine.vocabulary import KnobValue
+
+Check = Callable[[Values], str | None]
+
+TILE_ELEMENTS = 2**20
+"""The most elements that Triton allows a block."""
+WGMMA_ROWS = 64
+"""From this many tile rows on, 16-bit tiles are multiplied by wgmma (sm_90 and above) instead of mma.sync."""
+
+
+def smallest_tile(name: str) -> Check:
+    """tl.dot multiplies no tile with a side below 16."""
+
+    def broken(v: Values) -> str | None:
+        return f"{name}={v[name]} is below 16, the smallest tile that tl.dot multiplies." if int(v[name]) < 16 else None
+
+    return broken
+
+
+def precision_values(dtype: str, allow_tf32: bool) -> tuple[KnobValue, ...]:
+    """How operands of `dtype` may be multiplied without losing precision that the user did not give away."""
+    if dtype != "float32":
+        return ("ieee",)
+    return ("ieee", "tf32x3", "tf32") if allow_tf32 else ("ieee", "tf32x3")
+
+
+def precision_law(dtype: str, allow_tf32: bool, product: str) -> Check:
+    """The same as a law; `product` says what is multiplied, for the sentence."""
+
+    def broken(v: Values) -> str | None:
+        if dtype != "float32" and v["PRECISION"] != "ieee":
+            return f"PRECISION={v['PRECISION']} is for float32 operands; these are {dtype}."
+        if v["PRECISION"] == "tf32" and not allow_tf32:
+            return f"PRECISION=tf32 rounds float32 operands to 10 bits, and this {product} doesn't allow TF32."
+        return None
+
+    return broken
+
+
+def values_up_to(name: str, extent: int) -> tuple[KnobValue, ...]:
+    """The knob's values up to the first that covers `extent`."""
+    values = KNOBS[name].values
+    return tuple(v for i, v in enumerate(values) if i == 0 or int(values[i - 1]) < extent)
