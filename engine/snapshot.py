@@ -90,7 +90,10 @@ class NodeRow:
 
 @dataclass(slots=True)
 class GroupingRow:
-    """`run` is the run that entered it: a replay goes through several, one a program."""
+    """`run` is the run that entered it: a replay goes through several, one a program.
+
+    `assembled_reason` says why it has no assembled time; "" while it was not put together.
+    """
 
     grouping: str
     decisions: tuple[str, ...]
@@ -100,6 +103,7 @@ class GroupingRow:
     assembled_us: float | None = None
     reason: str = ""
     run: str = ""
+    assembled_reason: str = ""
 
 
 LOG_LIMIT = 2000
@@ -278,7 +282,7 @@ def _measured(snapshot: Snapshot, event: Measured) -> None:
 def _assembled(snapshot: Snapshot, event: Assembled) -> None:
     row = snapshot.groupings.get(event.grouping)
     if row is not None:
-        row.assembled_us = event.assembled_us
+        row.assembled_us, row.assembled_reason = event.assembled_us, event.reason
     _log(snapshot, event)
     snapshot.touch("kernels", "run")
 

@@ -6,8 +6,10 @@ list of imported modules before the code runs: `import engine` in it finds the u
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
+import signal
 import sys
 from importlib import import_module
 from typing import Any
@@ -19,6 +21,7 @@ from engine.ir.json_form import program_to_json
 
 def main() -> None:
     """Answer {"program": text} or {"error": kind, "text": sentence}."""
+    _die_with_parent()
     answer_to = os.dup(1)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
@@ -30,6 +33,11 @@ def main() -> None:
     with os.fdopen(answer_to, "w", encoding="utf-8") as stream:
         stream.write(json.dumps(answer))
     os._exit(0)
+
+
+def _die_with_parent() -> None:
+    """The user's code may loop for ever; it must not outlive whoever asked for it (PR_SET_PDEATHSIG is 1)."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)
 
 
 def _capture(request: dict[str, Any]) -> str:

@@ -21,7 +21,9 @@ from engine.measure.device import DeviceError
 from engine.measure.process import Child, Nursery
 from engine.vocabulary import BuildReport, Failure, FailureKind, Target
 
-REMEMBERED = 20_000
+REMEMBERED = 256
+"""Compiles that a second request joins: a deploy candidate follows its ranking one closely, and Triton's cache has the
+rest. Each holds its request, so many would be a leak."""
 
 
 @dataclass(frozen=True, slots=True)

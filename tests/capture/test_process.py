@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -116,3 +118,33 @@ def test_without_transformers_the_way_out_is_named(tmp_path: Path, monkeypatch: 
 def test_every_error_is_listed_and_is_a_capture_error() -> None:
     assert all(issubclass(kind, CaptureError) for kind in ERROR_TYPES.values())
     assert set(CaptureError.__subclasses__()) | {CaptureError} == set(ERROR_TYPES.values())
+
+
+def test_code_that_never_ends_dies_with_a_killed_parent(tmp_path: Path) -> None:
+    mark = tmp_path / "running"
+    loop = (
+        f"import pathlib; pathlib.Path({str(mark)!r}).write_text(str(__import__('os').getpid()))\nwhile True: pass\nf()"
+    )
+    house = str(Path(__file__).parents[2])
+    code = f"import sys; sys.path.append({house!r}); from engine.capture import capture; capture({loop!r})"
+    parent = subprocess.Popen([sys.executable, "-P", "-c", code])
+    assert _soon(mark.exists, 60)
+    parent.kill()
+    parent.wait()
+    assert _soon(lambda: not _alive(int(mark.read_text() or 0)), 10)
+
+
+def _soon(holds: Callable[[], bool], limit_s: float) -> bool:
+    ends = time.monotonic() + limit_s
+    while time.monotonic() < ends:
+        if holds():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return (Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
