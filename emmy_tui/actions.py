@@ -10,22 +10,33 @@ from collections.abc import Callable, Mapping
 
 from textual.binding import Binding, BindingType
 
-from emmy_tui.action import FAILURES, LIVE, PINS, VARIANTS, Action, Group, Now, because, on_tabs
+from emmy_tui.action import FAILURES, LIVE, PINS, VARIANTS, Action, Explains, Group, Now, because, on_tabs
 from emmy_tui.row_actions import ROW_ACTIONS
 from emmy_tui.source import Mode
 
+_NEEDED = {
+    "start": "It starts a run that has ended; this one is on",
+    "pause": "Only a run that is going on can be paused; this one is paused",
+    "resume": "Only a paused run can be resumed",
+    "stop": "No run is on; s starts one",
+}
 
-def _why_not_now(now: Now) -> str:
-    """Why the verbs of a run don't work."""
-    if now.mode is None:
-        return "There is no run yet"
-    if now.mode is Mode.BROWSE:
-        return "This database is only looked at; a run is steered where it was started"
-    if "start" in now.capabilities and now.tab == LIVE:
-        return "No run is on; s starts one"
-    if now.tab != LIVE and now.capabilities & {"start", "stop"}:
-        return "Runs are started and stopped on the Live tab: press 1 first"
-    return "The run is in another state" if now.capabilities else "The run is starting or stopping"
+
+def _why_not(verb: str) -> Explains:
+    """Why a verb of a run doesn't work: the state that it needs."""
+
+    def explain(now: Now) -> str:
+        if now.mode is None:
+            return "There is no run yet"
+        if now.mode is Mode.BROWSE:
+            return "This database is only looked at; a run is steered where it was started"
+        if now.tab != LIVE and verb in now.capabilities:
+            return "Runs are started and stopped on the Live tab: press 1 first"
+        if not now.capabilities:
+            return "The run is starting or stopping"
+        return _NEEDED["stop"] if "start" in now.capabilities else _NEEDED[verb]
+
+    return explain
 
 
 def _can(verb: str) -> Callable[[Now], bool]:
@@ -93,7 +104,7 @@ ACTIONS: tuple[Action, ...] = (
         "Start the run, or start it again after it ended",
         Group.RUN,
         _on_live("start"),
-        _why_not_now,
+        _why_not("start"),
         footer=4,
     ),
     Action(
@@ -103,12 +114,19 @@ ACTIONS: tuple[Action, ...] = (
         "Pause the engine after this candidate",
         Group.RUN,
         _can("pause"),
-        _why_not_now,
+        _why_not("pause"),
         footer=5,
     ),
-    Action("resume", ("P",), "Resume", "Let the engine go on", Group.RUN, _can("resume"), _why_not_now, footer=5),
+    Action("resume", ("P",), "Resume", "Let the engine go on", Group.RUN, _can("resume"), _why_not("resume"), footer=5),
     Action(
-        "stop", ("S",), "Stop", "Stop the run after this candidate", Group.RUN, _on_live("stop"), _why_not_now, footer=6
+        "stop",
+        ("S",),
+        "Stop",
+        "Stop the run after this candidate",
+        Group.RUN,
+        _on_live("stop"),
+        _why_not("stop"),
+        footer=6,
     ),
     Action(
         "freeze",
@@ -195,7 +213,7 @@ ACTIONS: tuple[Action, ...] = (
         "log_scale",
         ("L",),
         "Log",
-        "Logarithmic or linear time axis",
+        "The curve's y axis: logarithmic or linear",
         Group.CURVE,
         lambda now: now.kernels > 0,
         because("There is no curve yet"),
@@ -206,7 +224,7 @@ ACTIONS: tuple[Action, ...] = (
         "time_axis",
         ("t",),
         "Axis",
-        "Trials or time along the curve",
+        "What runs along the curve's x axis: trials or time",
         Group.CURVE,
         lambda now: now.kernels > 0,
         because("There is no curve yet"),

@@ -28,7 +28,7 @@ from emmy_tui.actions import ACTIONS, BY_NAME, Keys, bindings, first_key
 from emmy_tui.desk import Desk
 from emmy_tui.feed import BITE_S, Feed
 from emmy_tui.look import TERMINAL, Look
-from emmy_tui.notice import Notice
+from emmy_tui.notice import Failure, Notice
 from emmy_tui.outlet import SHOWN_S, Outlet
 from emmy_tui.pinning import Pinning
 from emmy_tui.source import Source
@@ -98,6 +98,7 @@ class EmmyApp(Verbs):
         self.tab_bar = TabBar(self.view, id="tabs")
         self.footer = Footer(self.view)
         self.notice = Notice(self.view)
+        self.failure = Failure(self.view, id="failure")
         if source is not None:
             self.attach(source)
 
@@ -138,6 +139,7 @@ class EmmyApp(Verbs):
     def compose(self) -> ComposeResult:
         yield self.status_line
         yield self.tab_bar
+        yield self.failure
         for tab in self.tabs.values():
             tab.set_class(tab is not self.tab, "behind")
             yield tab
@@ -226,7 +228,7 @@ class EmmyApp(Verbs):
 
     def _sync_view(self, feed: Feed) -> None:
         view = self.view
-        view.snapshot, view.state = feed.snapshot, feed.state
+        view.snapshot, view.clock, view.state, view.reason = feed.snapshot, feed.clock, feed.state, feed.reason
         view.frozen, view.held, view.dropped = feed.frozen, feed.held, feed.source.dropped
         view.badges = feed.source.badges
         if not view.busy:
@@ -250,7 +252,8 @@ class EmmyApp(Verbs):
     def paint_frame(self) -> None:
         """Repaint header, footer and notice where they changed."""
         self.footer.now = self.now
-        for panel in (self.status_line, self.tab_bar, self.footer, self.notice):
+        self.failure.fit(*self.size)
+        for panel in (self.status_line, self.tab_bar, self.failure, self.footer, self.notice):
             panel.repaint()
 
     def on_descendant_focus(self) -> None:

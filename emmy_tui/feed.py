@@ -11,6 +11,7 @@ import time
 from collections import deque
 from itertools import islice
 
+from emmy_tui.run_clock import RunClock
 from emmy_tui.source import Anew, Source
 from engine.events import CandidateStarted, Event, Measured, NodeOpened, NodeVisited, RunState, StateChanged
 from engine.snapshot import Snapshot, apply
@@ -23,14 +24,16 @@ SETTLED_EVENTS = 20_000
 
 
 class Feed:
-    """Owned by the screen's thread. `state` is the run's newest state, also while the view is frozen."""
+    """Owned by the screen's thread. `state` and `reason` are the run's newest, also while the view is frozen."""
 
     def __init__(self, source: Source, bite_s: float = BITE_S) -> None:
         self.source = source
         self._bite_s = bite_s
         self.snapshot = Snapshot()
+        self.clock = RunClock()
         self.frozen = False
         self.state: str = RunState.IDLE
+        self.reason = ""
         self._held: deque[Event] = deque()
         self._touched: set[str] = set()
         self._unsettled = 0
@@ -77,12 +80,13 @@ class Feed:
 
     def _fold_one(self, event: Event) -> None:
         if isinstance(event, Anew):
-            self.snapshot = Snapshot()
+            self.snapshot, self.clock = Snapshot(), RunClock()
             self._touched.clear()
             return
         if isinstance(event, NodeVisited | NodeOpened | CandidateStarted | Measured):
             self._touched.add(event.node)
         apply(self.snapshot, event)
+        self.clock.note(event)
 
     def _next(self, limit: int) -> list[Event]:
         if not self._held:
@@ -96,7 +100,7 @@ class Feed:
         events = self.source.drain(limit)
         for event in reversed(events):
             if isinstance(event, StateChanged):
-                self.state = event.state
+                self.state, self.reason = event.state, event.reason
                 break
         return events
 

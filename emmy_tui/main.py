@@ -1,8 +1,14 @@
-"""The `emmy-tui` command. Nothing here imports Textual before it is known that a screen will be drawn."""
+"""The `emmy-tui` command: its options, what it refuses, and how it gives the terminal back.
+
+`--help`, `--version` and a refusal answer at once: what loads Textual (half a second) or the engine's rooms (SQL and
+numpy, a quarter) is imported by the function that needs it, when it is known that there will be a screen or a frame.
+`emmy_tui.opening` holds what is made of the options then.
+"""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import shlex
 import sys
@@ -11,16 +17,20 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from emmy_tui import terminal
+from emmy_tui.config import BadConfig
+from emmy_tui.refusal import BadInput
 from engine import __version__
 
 if TYPE_CHECKING:
     from emmy_tui.config import Config
     from emmy_tui.source import Source
 
+FAILED = 1
 BAD_INPUT = 2
 CLOSE_S = 3.0
-DEMO_PACE_S = 0.12
 
+SEED_HELP = "0 follows the prior as it is; another number takes another path, always the same one (default: 0)"
 EXAMPLES = """\
 ways in:
   emmy-tui --demo             replay a recorded search; no GPU needed
@@ -28,10 +38,6 @@ ways in:
   emmy-tui --code "torch.softmax(torch.randn(4096, 4096, device='cuda'), -1)"
                               tune a PyTorch expression on the GPU of this machine
 """
-
-
-class BadInput(Exception):
-    """One sentence for a person: what is wrong and what to do."""
 
 
 def arguments_parser() -> argparse.ArgumentParser:
@@ -50,7 +56,7 @@ def arguments_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--patience", type=_at_least_one, default=50, metavar="N", help="candidates since the last best"
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the search (default: 0)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help=SEED_HELP)
     parser.add_argument("--read-only", action="store_true", help="never write to the database")
     parser.add_argument("--fps", type=_frames, metavar="N", help="redraws a second, 1 to 30 (default: 4, over SSH 2)")
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII only")
@@ -93,8 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.print_config:
             from emmy_tui.preferences import printed
 
-            sys.stdout.write(printed(_configured(options)))
-            return 0
+            return put_out(printed(_configured(options)))
         return print_once(options) if options.once else run(options)
     except BadInput as refused:
         print(f"emmy-tui: {refused}", file=sys.stderr)
@@ -104,7 +109,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _configured(options: argparse.Namespace) -> Config:
-    from emmy_tui.config import BadConfig
     from emmy_tui.preferences import configured
 
     try:
@@ -140,102 +144,38 @@ def sibling_command(options: argparse.Namespace) -> str:
     return shlex.join(["emmy", "eval", "variants", *(["--db", str(options.database)] if options.database else [])])
 
 
-def database_to_browse(options: argparse.Namespace) -> Path | None:
-    """The named database, or the user's if it exists. Raises BadInput if it can't be opened."""
-    from engine.store import Store, StoreError, default_database_path
-
-    path: Path = options.database or default_database_path()
-    if options.database is None and not path.exists():
-        return None
-    try:
-        Store.open(path, read_only=True).close()
-    except StoreError as error:
-        raise BadInput(str(error)) from None
-    return path
-
-
-def open_source(options: argparse.Namespace) -> Source | None:
-    """What the options ask for, without waiting for it; None where there is nothing to show yet."""
-    from emmy_tui.source import DatabaseSource
-
-    if options.demo:
-        return demo_source(options)
-    if options.code:
-        return _live_source(options)
-    path = database_to_browse(options)
-    return DatabaseSource(path) if path is not None else None
-
-
-def demo_source(options: argparse.Namespace) -> Source:
-    from emmy_tui.source import Mode, Session, SessionSource
-
-    def replay() -> Session:
-        from engine.data import demo_database
-        from engine.session import TuningSession
-        from engine.tune import Settings
-
-        settings = Settings(patience=options.patience, seed=options.seed)
-        pace = DEMO_PACE_S if options.pace is None else options.pace
-        return TuningSession.replay(demo_database(), settings=settings, pace=pace)
-
-    return SessionSource(replay, Mode.REPLAY, "demo", "demo", locate=_demo_path)
-
-
-def _demo_path() -> Path:
-    from engine.data import demo_database
-
-    return demo_database()
-
-
-def _live_source(options: argparse.Namespace) -> Source:
-    from emmy_tui.source import Mode, Session, SessionSource
-    from engine.store import default_database_path
-
-    path: Path = options.db or default_database_path()
-
-    def tune() -> Session:
-        from engine.session import TuningSession
-        from engine.tune import Settings
-
-        settings = Settings(patience=options.patience, seed=options.seed)
-        command = shlex.join(["emmy-tui", *sys.argv[1:]])
-        return TuningSession.tune(
-            options.code, database=path, settings=settings, device=options.device, command=command
-        )
-
-    return SessionSource(tune, Mode.LIVE, options.code, str(path), locate=lambda: path)
-
-
 def print_once(options: argparse.Namespace) -> int:
     """Print what the database says now, as plain text."""
     if options.code:
         raise BadInput(f"--once shows a database and starts no run; use {sibling_command(options)}")
-    from emmy_tui.once import frame
-    from emmy_tui.source import recorded_events
-    from engine.store import StoreError
+    from emmy_tui.opening import frame_of
 
-    if options.demo:
-        from engine.data import DemoMissing, demo_database
+    return put_out(frame_of(options))
 
-        try:
-            path: Path | None = demo_database()
-        except (DemoMissing, StoreError) as error:
-            raise BadInput(str(error)) from None
-    else:
-        path = database_to_browse(options)
-    if path is None:
-        raise BadInput("there is no database yet: name one, or make one with emmy tune --code TEXT")
+
+def put_out(text: str) -> int:
+    """Write to stdout; returns the exit status. A reader that has gone wants no sentence, a full disk does."""
     try:
-        sys.stdout.write(frame(recorded_events(path), path, ascii_only=options.ascii))
-    except StoreError as error:
-        raise BadInput(str(error)) from None
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError as error:
+        with contextlib.suppress(OSError, ValueError):  # else the interpreter tries again as it ends
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            print(f"emmy-tui: stdout can't be written: {error.strerror or error}", file=sys.stderr)
+        return FAILED
     return 0
+
+
+def open_source(options: argparse.Namespace) -> Source | None:
+    """What the options ask for, or BadInput where it can be known beforehand that it can't be had."""
+    from emmy_tui import opening
+
+    return opening.open_source(options)
 
 
 def run(options: argparse.Namespace) -> int:
     """Open the source, draw the screen, and give the terminal back."""
-    from emmy_tui import terminal
-
     reason = terminal.refuse_because(os.environ)
     if reason is not None:
         raise BadInput(f"{reason}; use {sibling_command(options)} or emmy-tui --once")
@@ -252,22 +192,26 @@ def run(options: argparse.Namespace) -> int:
     source = open_source(options)
     terminal.log_to(log)
     with terminal.quiet_descriptors(log):
-        status, crash = _draw(source, options, config)
+        status, crash, failure = _draw(source, options, config)
+    if failure:
+        print(f"emmy-tui: {' '.join(failure.split())}", file=sys.stderr)
     if crash is not None:
         print(f"emmy-tui: internal error: {crash}; the details are in {log_file}", file=sys.stderr)
     return status
 
 
-def _draw(source: Source | None, options: argparse.Namespace, config: Config) -> tuple[int, str | None]:
+def _draw(source: Source | None, options: argparse.Namespace, config: Config) -> tuple[int, str | None, str]:
     from emmy_tui.app import EmmyApp
+    from emmy_tui.opening import demo_source
     from emmy_tui.preferences import look_of
+    from emmy_tui.text import clean
 
     look = look_of(config, os.environ)
     app = EmmyApp(source, look, demo=lambda: demo_source(options))
     app.run()
     if app.source is not None:
         _close_within(app.source.close, CLOSE_S)
-    return app.return_code or 0, app.crash
+    return app.return_code or 0, app.crash, clean(app.own_failure)
 
 
 def _close_within(close: Callable[[], None], seconds: float) -> None:

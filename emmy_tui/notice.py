@@ -1,12 +1,16 @@
-"""What takes the screen where panels can't: a terminal that is too small, or nothing to show yet."""
+"""What takes the screen where panels can't: a terminal that is too small, or nothing to show yet; and why a run failed.
+
+A failure's sentence names the way out at its end, so it is shown in full, over as many lines as it needs.
+"""
 
 from __future__ import annotations
 
 from emmy_tui import format as fmt
-from emmy_tui.text import Line, Tone, crop, left, wrap
+from emmy_tui.text import Line, Tone, clean, crop, left, wrap
 from emmy_tui.view import View
 from emmy_tui.widgets.panel import Panel
 from emmy_tui.widgets.status import mode_span, state_spans
+from emmy_tui.widgets.totals import program_sum_us
 
 WAYS_IN = (
     ("emmy-tui --demo", "replay a recorded search; no GPU needed (d starts it here)"),
@@ -41,12 +45,35 @@ def small_lines(view: View, width: int) -> list[Line]:
         elapsed = view.elapsed_s
         lines = [
             [*mode_span(view), ("  ", Tone.PLAIN), *state_spans(view)],
-            [(f"{view.glyphs.total} {fmt.us(view.snapshot.sum_best_us())} us", Tone.PLAIN)],
+            [(f"{view.glyphs.total} {fmt.us(program_sum_us(view.snapshot))} us", Tone.PLAIN)],
             [(f"measured {fmt.count(view.snapshot.measured)}", Tone.PLAIN)],
             [(fmt.duration(elapsed) if elapsed is not None else "", Tone.PLAIN)],
+            *failure_lines(view, width),
         ]
     words = wrap("Too small: emmy-tui needs 60 x 15.", max(1, width))
     return [*lines, *([(word, Tone.DIM)] for word in words)]
+
+
+def failure_lines(view: View, width: int) -> list[Line]:
+    """Why the run failed, wrapped; nothing where it didn't."""
+    text = clean(view.failure, view.glyphs)
+    return [[(row, Tone.BAD)] for row in wrap(text, max(1, width))] if text else []
+
+
+class Failure(Panel):
+    """Between the tabs and the panels, as high as the sentence is."""
+
+    framed = False
+
+    def lines(self, width: int, height: int) -> list[Line]:
+        return [[(" ", Tone.PLAIN), *line] for line in failure_lines(self.view, width - 2)]
+
+    def fit(self, width: int, height: int) -> None:
+        """Take the lines that the sentence needs, at most a third of the screen; hide without one."""
+        wanted = min(len(self.lines(width, height)), max(1, height // 3))
+        self.display = wanted > 0
+        if wanted:
+            self.styles.height = wanted
 
 
 class Notice(Panel):

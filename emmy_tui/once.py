@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from emmy_tui.run_clock import RunClock
 from emmy_tui.source import Mode
 from emmy_tui.text import ASCII, UNICODE, Line, plain
 from emmy_tui.view import View
@@ -21,15 +22,17 @@ LAST_EVENTS = 10
 
 def frame(events: Iterable[Event], path: Path, *, ascii_only: bool) -> str:
     """Header, kernels, totals and the last events of what the database says."""
-    snapshot = Snapshot()
+    snapshot, clock = Snapshot(), RunClock()
     for event in events:
         apply(snapshot, event)
+        clock.note(event)
     view = View(
         snapshot=snapshot,
         glyphs=ASCII if ascii_only else UNICODE,
         mode=Mode.BROWSE,
         state=snapshot.state,
         database=str(path),
+        clock=clock,
     )
     columns = Columns.of(WIDTH, longest_label(snapshot))
     total = snapshot.counted_us()

@@ -16,7 +16,6 @@ from emmy_tui.outlet import Outlet
 from emmy_tui.source import Mode, Source
 from emmy_tui.tabs.tab import Tab
 from emmy_tui.view import View
-from engine.events import RunState
 
 EXIT_OK, EXIT_FAILED, EXIT_INTERRUPTED = 0, 1, 130
 
@@ -55,6 +54,11 @@ class Verbs(App[None]):
     def paint_frame(self) -> None:
         raise NotImplementedError
 
+    @property
+    def own_failure(self) -> str:
+        """Why the run that this screen started failed; "" if it did not."""
+        return self.view.failure if self.view.mode in (Mode.LIVE, Mode.REPLAY) else ""
+
     def focus_panel(self, name: str) -> None:
         self.tab.focus_panel(name)
         self.paint_frame()
@@ -67,8 +71,7 @@ class Verbs(App[None]):
 
     def action_leave(self) -> None:
         if self.source is None or not self.source.capabilities & {"stop"}:
-            own = self.view.mode in (Mode.LIVE, Mode.REPLAY)
-            self.exit(return_code=EXIT_FAILED if own and self.view.state == RunState.FAILED else EXIT_OK)
+            self.exit(return_code=EXIT_FAILED if self.own_failure else EXIT_OK)
             return
         self.push_screen(Leave(self.view), self._answered)
 
@@ -84,7 +87,7 @@ class Verbs(App[None]):
             self.action_stop()
             self.tick()
         else:
-            self.leave_now(EXIT_INTERRUPTED if self.view.busy else EXIT_OK)
+            self.leave_now(EXIT_INTERRUPTED if self.view.busy else EXIT_FAILED if self.own_failure else EXIT_OK)
 
     def action_command_palette(self) -> None:
         if not isinstance(self.screen, CommandPalette):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from emmy_tui.action import LIVE
 from emmy_tui.actions import Keys
+from emmy_tui.run_clock import RunClock
 from emmy_tui.source import Mode
 from emmy_tui.text import UNICODE, Glyphs
 from engine.events import RunState
@@ -20,7 +21,8 @@ class View:
 
     `state` is the run's newest state, also while the view is frozen; `held` counts events that wait because
     the view is frozen; `now` is seconds since 1970. `keys` are those that a person changed, `letters` name the panels
-    while one is jumped to, `badges` warn of the database file.
+    while one is jumped to, `badges` warn of the database file. `clock` says how long the folded runs have taken, and
+    `reason` why the run is in its state.
     """
 
     snapshot: Snapshot = field(default_factory=Snapshot)
@@ -43,6 +45,8 @@ class View:
     keys: Keys = field(default_factory=dict)
     letters: dict[str, str] = field(default_factory=dict)
     badges: tuple[str, ...] = ()
+    clock: RunClock = field(default_factory=RunClock)
+    reason: str = ""
 
     @property
     def kernel(self) -> KernelRow | None:
@@ -60,9 +64,11 @@ class View:
 
     @property
     def elapsed_s(self) -> float | None:
-        """Seconds from the run's start to now, or to its last event where nothing moves."""
-        run = self.snapshot.run
-        if run is None:
-            return None
+        """Seconds that the shown runs have taken up to now, or to the last event where nothing moves."""
         moving = self.busy and not self.frozen and self.mode is not Mode.BROWSE
-        return max(0.0, (max(self.now, self.snapshot.last_at) if moving else self.snapshot.last_at) - run.at)
+        return self.clock.elapsed_s(self.now if moving else None)
+
+    @property
+    def failure(self) -> str:
+        """Why the run, or the reading of its database, failed; "" if it did not."""
+        return (self.reason or "the run failed") if self.state == RunState.FAILED else ""

@@ -129,8 +129,9 @@ class LiveTab(Tab):
                 panel.repaint()
 
     def reset(self) -> None:
-        """The snapshot is another one: everything is seen for the first time."""
+        """The snapshot is another one: everything is seen for the first time, and followed."""
         self._seen = {}
+        self.search_tree.following = self.log_panel.following = True
         self.search_tree.update(set())
         self.log_panel.update()
         self.repaint_all()

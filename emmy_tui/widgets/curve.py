@@ -9,6 +9,7 @@ from emmy_tui import format as fmt
 from emmy_tui.text import Line, Tone, clean, fit_line, left, right
 from emmy_tui.view import View
 from emmy_tui.widgets.braille import Canvas, Scale, draw
+from emmy_tui.widgets.kernel_name import kernel_name
 from emmy_tui.widgets.panel import Panel, titled
 from engine.snapshot import KernelRow
 
@@ -41,9 +42,9 @@ class Curve(Panel, can_focus=True):
 
     def title(self) -> Line:
         kernel = self.view.kernel
-        return titled(
-            "Best vs trial", f"{self.view.glyphs.dot} {clean(kernel.label, self.view.glyphs)}" if kernel else ""
-        )
+        glyphs = self.view.glyphs
+        name = clean(kernel_name(kernel, self.view.snapshot), glyphs) if kernel else ""
+        return titled("Best vs trial", f"{glyphs.dot} {name}" if kernel else "")
 
     def note(self) -> Line:
         scale = "log y" if self.view.log_scale else "linear y"

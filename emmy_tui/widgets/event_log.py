@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,11 +10,13 @@ from emmy_tui import format as fmt
 from emmy_tui.source import Mode
 from emmy_tui.text import Glyphs, Line, Tone, clean, left
 from emmy_tui.view import View
+from emmy_tui.widgets.kernel_name import kernel_name
 from emmy_tui.widgets.panel import ListPanel, titled
+from emmy_tui.widgets.totals import program_sum_us
 from engine.events import Assembled, Event, GroupingScored, KernelFinished, Logged, Measured, RunFinished, StateChanged
 from engine.knobs import KNOB_ORDER
 from engine.snapshot import Snapshot
-from engine.vocabulary import Schedule
+from engine.vocabulary import Schedule, Status
 
 HIT = "hit"
 
@@ -69,9 +72,20 @@ def schedule_words(schedule: str) -> str:
     return " ".join(sorted(words, key=lambda word: KNOB_ORDER.get(word.partition("=")[0], len(KNOB_ORDER))))
 
 
+def _over(end: RunFinished, snapshot: Snapshot) -> str:
+    """What an end sums up where there are several programs: a replay's all of them, a database's one each."""
+    programs, own = len(snapshot.programs), program_sum_us(snapshot)
+    if programs < 2:
+        return ""
+    if end is not snapshot.finished:
+        return ", one program"
+    alone = end.sum_us is None or own is None or math.isclose(end.sum_us, own, rel_tol=1e-6)
+    return f", program {programs} alone" if alone else f" over {programs} programs"
+
+
 def _label(snapshot: Snapshot, kernel: str, glyphs: Glyphs) -> str:
     row = snapshot.kernels.get(kernel)
-    return clean(row.label if row else kernel, glyphs)
+    return clean(kernel_name(row, snapshot) if row else kernel, glyphs)
 
 
 def entry_line(entry: Entry, snapshot: Snapshot, width: int, glyphs: Glyphs) -> Line:
@@ -117,17 +131,16 @@ def _other(event: Event, snapshot: Snapshot, glyphs: Glyphs) -> tuple[str, Tone,
             reason = f"  {event.reason}" if event.reason else ""
             return "group", Tone.PLAIN, f"grouping scored  {glyphs.total} {fmt.us(event.sum_us)} us{reason}"
         case Assembled():
+            if event.reason == Status.NOT_RECORDED:
+                return "whole", Tone.DIM, "assembled not recorded"
             if event.assembled_us is None:
                 return "FAIL", Tone.BAD, f"assembled program: {event.reason}"
             gap = fmt.change(event.sum_us, event.assembled_us)
             return "whole", Tone.GOOD, f"assembled {fmt.us(event.assembled_us)} us, {gap}% against the sum"
         case RunFinished():
             counts = f"measured {event.measured}, cached {event.cached}, failed {event.failed}"
-            return (
-                "end",
-                Tone.GOOD,
-                f"{counts} in {fmt.duration(event.wall_s)}  {glyphs.total} {fmt.us(event.sum_us)} us",
-            )
+            total = f"{glyphs.total} {fmt.us(event.sum_us)} us{_over(event, snapshot)}"
+            return "end", Tone.GOOD, f"{counts} in {fmt.duration(event.wall_s)}  {total}"
         case Logged():
             return event.level[:5], Tone.BAD if event.level == "error" else Tone.DIM, event.text
         case _:

@@ -1,4 +1,9 @@
-"""Every distinct kernel of the program: what it is, how far its search is, and its share of the total."""
+"""Every distinct kernel of the program: what it is, how far its search is, and its share of the total.
+
+`first`, `best us` and the change between them are times of the ranking regime, which alone compare with each other;
+`deploy` is the time of the chosen schedule in the deploy regime, which the sum and the shares are made of. A narrow
+panel has room for one time, `us`: the one that counts.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +12,7 @@ from dataclasses import dataclass, replace
 from emmy_tui import format as fmt
 from emmy_tui.text import Glyphs, Line, Tone, clean, left, right, width_of
 from emmy_tui.view import View
+from emmy_tui.widgets.kernel_name import equal_labels, short_name
 from emmy_tui.widgets.panel import ListPanel, titled
 from emmy_tui.widgets.totals import total_lines
 from engine.events import KernelState
@@ -26,20 +32,28 @@ class Columns:
     first: int = 0
     best: int = 7
     change: int = 5
+    deploy: int = 0
     share: int = 0
     state: int = 3
 
     @classmethod
-    def of(cls, width: int, longest: int = 24) -> Columns:
-        """Columns that fill `width` cells; `longest` is the widest label."""
+    def of(cls, width: int, longest: int = 24, *, alike: bool = False) -> Columns:
+        """Columns that fill `width` cells; `longest` is the widest label.
+
+        Where kernels are `alike` by their labels, the shape gets more room: in a narrow panel, the change's place.
+        """
         if width < 58:
-            plain = cls(label=0)
-            return cls(label=max(4, width - 2 - plain.trials - plain.best - plain.change - plain.state - 4))
-        share, times, state = (6, 4, 10) if width >= 74 else (0, 4, 3)
-        columns = cls(0, 0, times, 4, 7, 7, 5, share, state)
-        widths = (times, columns.trials, columns.first, columns.best, columns.change, share, state)
+            change = 0 if alike else 5
+            plain = cls(label=0, change=change)
+            taken = plain.trials + plain.best + change + plain.state + 3 + (change > 0)
+            return replace(plain, label=max(4, width - 2 - taken))
+        first, share = (7, 6) if width >= 74 else (0, 0)
+        state = 10 if width >= 90 else 3
+        columns = cls(0, 0, 4, 4, first, 7, 5, 7, share, state)
+        widths = (columns.times, columns.trials, first, columns.best, columns.change, columns.deploy, share, state)
         rest = max(12, width - 2 - sum(widths) - sum(width > 0 for width in widths) - 1)
-        label = min(max(6, longest), max(6, rest * 6 // 11))
+        most = rest * 5 // 12 if alike else rest * 6 // 11
+        label = min(max(6, longest), max(6, most))
         return replace(columns, label=label, shape=rest - label)
 
 
@@ -65,7 +79,11 @@ def header_line(columns: Columns, glyphs: Glyphs) -> Line:
     cells.append(right("#", columns.trials))
     if columns.first:
         cells.append(right("first", columns.first))
-    cells += [right("best us", columns.best), right(f"{glyphs.delta}%", columns.change)]
+    cells.append(right("best us" if columns.deploy else "us", columns.best))
+    if columns.change:
+        cells.append(right(f"{glyphs.delta}%", columns.change))
+    if columns.deploy:
+        cells.append(right("deploy", columns.deploy))
     if columns.share:
         cells.append(right("of all", columns.share))
     cells.append(left("state" if columns.state > 5 else "st", columns.state))
@@ -73,12 +91,19 @@ def header_line(columns: Columns, glyphs: Glyphs) -> Line:
 
 
 def kernel_line(
-    row: KernelRow, count: int | None, total: float | None, shown: bool, columns: Columns, glyphs: Glyphs
+    row: KernelRow,
+    count: int | None,
+    total: float | None,
+    shown: bool,
+    columns: Columns,
+    glyphs: Glyphs,
+    name: str | None = None,
 ) -> Line:
-    """One kernel. `count` is how often it occurs in what `total` (us) sums up; None if it is no part of it."""
+    """One kernel, by its label or another name. `count` is how often it occurs in what `total` (us) sums up; None if
+    it is no part of it."""
     glyph, word, tone = state_mark(row, glyphs)
     spans: Line = [(f"{glyphs.cursor if shown else ' '} ", Tone.ACCENT)]
-    spans.append((left(clean(row.label, glyphs), columns.label, glyphs) + " ", Tone.PLAIN))
+    spans.append((left(clean(row.label if name is None else name, glyphs), columns.label, glyphs) + " ", Tone.PLAIN))
     if columns.shape:
         spans.append((left(clean(row.shape, glyphs), columns.shape, glyphs) + " ", Tone.DIM))
     if columns.times:
@@ -86,8 +111,11 @@ def kernel_line(
     spans.append((right(fmt.count(len(row.points)), columns.trials) + " ", Tone.PLAIN))
     if columns.first:
         spans.append((right(fmt.us(row.first_us), columns.first) + " ", Tone.DIM))
-    spans.append((right(fmt.us(row.chosen_us), columns.best) + " ", Tone.PLAIN))
-    spans.append((right(fmt.change(row.first_us, row.best_us), columns.change) + " ", Tone.PLAIN))
+    spans.append((right(fmt.us(row.best_us if columns.deploy else row.chosen_us), columns.best) + " ", Tone.PLAIN))
+    if columns.change:
+        spans.append((right(fmt.change(row.first_us, row.best_us), columns.change) + " ", Tone.PLAIN))
+    if columns.deploy:
+        spans.append((right(fmt.us(row.deploy_us), columns.deploy) + " ", Tone.PLAIN))
     if columns.share:
         part = None if row.chosen_us is None or count is None else row.chosen_us * count
         spans.append((right(fmt.share(part, total), columns.share) + " ", Tone.PLAIN))
@@ -132,7 +160,8 @@ class KernelList(ListPanel):
         return header_line(self._columns(width), self.view.glyphs)
 
     def _columns(self, width: int) -> Columns:
-        return Columns.of(width, longest_label(self.view.snapshot))
+        snapshot = self.view.snapshot
+        return Columns.of(width, longest_label(snapshot), alike=bool(equal_labels(snapshot)))
 
     def footing(self, width: int, height: int) -> list[Line]:
         if height < TOTALS_FROM or width < 40:
@@ -147,7 +176,16 @@ class KernelList(ListPanel):
         columns = self._columns(width)
         rows = list(snapshot.kernels.values())[start : start + count]
         return [
-            kernel_line(row, counts.get(row.kernel), total, row is shown, columns, self.view.glyphs) for row in rows
+            kernel_line(
+                row,
+                counts.get(row.kernel),
+                total,
+                row is shown,
+                columns,
+                self.view.glyphs,
+                None if columns.shape else short_name(row, snapshot, columns.label),
+            )
+            for row in rows
         ]
 
     def action_select(self) -> None:

@@ -6,6 +6,7 @@ from emmy_tui import format as fmt
 from emmy_tui.text import Glyphs, Line, Tone, clean, crop, left, right
 from emmy_tui.tree_index import ROOT, Key, TreeIndex, TreeLine
 from emmy_tui.view import View
+from emmy_tui.widgets.kernel_name import kernel_name
 from emmy_tui.widgets.panel import ListPanel, titled
 from engine.events import NodeState
 from engine.snapshot import NodeRow, Snapshot
@@ -105,7 +106,7 @@ class SearchTree(ListPanel):
 
     def title(self) -> Line:
         kernel = self.view.kernel
-        return titled("Search tree", clean(kernel.label, self.view.glyphs) if kernel else "")
+        return titled("Search tree", clean(kernel_name(kernel, self.view.snapshot), self.view.glyphs) if kernel else "")
 
     def note(self) -> Line:
         kernel = self.view.kernel

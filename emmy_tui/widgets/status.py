@@ -8,7 +8,7 @@ from emmy_tui.source import Mode
 from emmy_tui.text import Glyphs, Line, Tone, clean, crop, line_width, width_of
 from emmy_tui.view import View
 from emmy_tui.widgets.panel import Panel, ends
-from emmy_tui.widgets.totals import total_line
+from emmy_tui.widgets.totals import program_name, program_sum_us, total_line
 from engine import __version__
 from engine.events import KernelState, RunState
 
@@ -67,7 +67,9 @@ def status_line(view: View, width: int) -> Line:
     ends_with: list[Line] = []
     if snapshot.kernels:
         ends_with.append([(f"{done}/{len(snapshot.kernels)} kernels", Tone.PLAIN)])
-        ends_with.append([(f"{glyphs.total} {fmt.us(snapshot.sum_best_us())} us", Tone.PLAIN)])
+        program = program_name(snapshot)
+        of = f" {program}" if program else ""
+        ends_with.append([(f"{glyphs.total} {fmt.us(program_sum_us(snapshot))} us{of}", Tone.PLAIN)])
     if elapsed is not None:
         ends_with.append([(fmt.duration(elapsed), Tone.PLAIN)])
     start: Line = [*name, ("  ", Tone.PLAIN), *mode_span(view), ("  ", Tone.PLAIN), *state_spans(view)]

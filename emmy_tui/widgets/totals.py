@@ -1,11 +1,17 @@
-"""What the run comes to: the sum of the best times, the assembled program, counts, and where the time went."""
+"""What the run comes to: the sum of the best times, the assembled program, counts, and where the time went.
+
+A replay and a database hold several programs: sum and assembled time are those of the program at hand, which is then
+named by its number, while counts and clock are over all of them.
+"""
 
 from __future__ import annotations
 
 from emmy_tui import format as fmt
+from emmy_tui.source import Mode
 from emmy_tui.text import Line, Tone, line_width
 from emmy_tui.view import View
 from engine.snapshot import GroupingRow, Snapshot
+from engine.vocabulary import Status
 
 
 def assembled_grouping(snapshot: Snapshot) -> GroupingRow | None:
@@ -14,14 +20,38 @@ def assembled_grouping(snapshot: Snapshot) -> GroupingRow | None:
     return min(timed, key=lambda row: row.assembled_us or 0.0, default=None)
 
 
+def program_name(snapshot: Snapshot) -> str:
+    """The present program by its number, where there are several; else ""."""
+    return f"program {len(snapshot.programs)}" if len(snapshot.programs) > 1 else ""
+
+
+def program_sum_us(snapshot: Snapshot) -> float | None:
+    """What the present program comes to, in us. The end of a replay reports the sum over all programs beside it."""
+    if len(snapshot.programs) < 2:
+        return snapshot.sum_best_us()
+    chosen = assembled_grouping(snapshot) or snapshot.leading_grouping()
+    return chosen.sum_us if chosen is not None and chosen.sum_us is not None else snapshot.counted_us()
+
+
 def _sum_parts(view: View) -> list[Line]:
     snapshot, glyphs = view.snapshot, view.glyphs
-    parts: list[Line] = [[(f"{glyphs.total} best {fmt.us(snapshot.sum_best_us())} us", Tone.PLAIN)]]
+    name = program_name(snapshot)
+    of = f" {name}" if name else ""
+    parts: list[Line] = [[(f"{glyphs.total} best {fmt.us(program_sum_us(snapshot))} us{of}", Tone.PLAIN)]]
+    return [*parts, *_assembled_parts(snapshot)]
+
+
+def _assembled_parts(snapshot: Snapshot) -> list[Line]:
     assembled = assembled_grouping(snapshot)
     if assembled is not None:
         gap = fmt.change(assembled.sum_us, assembled.assembled_us)
-        parts.append([(f"assembled {fmt.us(assembled.assembled_us)} us ({gap}%)", Tone.PLAIN)])
-    return parts
+        return [[(f"assembled {fmt.us(assembled.assembled_us)} us ({gap}%)", Tone.PLAIN)]]
+    reasons = [row.assembled_reason for row in snapshot.own_groupings() if row.assembled_reason]
+    if not reasons:
+        return []
+    if reasons[-1] == Status.NOT_RECORDED:
+        return [[("assembled not recorded", Tone.DIM)]]
+    return [[("assembled failed", Tone.BAD)]]
 
 
 def _count_parts(view: View) -> list[Line]:
@@ -31,7 +61,8 @@ def _count_parts(view: View) -> list[Line]:
         [(f"cached {fmt.count(snapshot.cached)}", Tone.PLAIN)],
         [(f"failed {fmt.count(snapshot.failed)}", Tone.BAD if snapshot.failed else Tone.PLAIN)],
     ]
-    return parts
+    programs = len(snapshot.programs)
+    return [*parts, [(f"in {programs} programs", Tone.PLAIN)]] if programs > 1 else parts
 
 
 def _share_parts(view: View) -> list[Line]:
@@ -39,10 +70,9 @@ def _share_parts(view: View) -> list[Line]:
     shares = snapshot.finished or snapshot.health
     if shares is None:
         return []
-    parts: list[Line] = [
-        [(f"gpu idle {fmt.ratio(shares.gpu_idle_share)}", Tone.PLAIN)],
-        [(f"search {fmt.ratio(shares.search_share)}", Tone.PLAIN)],
-    ]
+    parts: list[Line] = [[(f"search {fmt.ratio(shares.search_share)}", Tone.PLAIN)]]
+    if view.mode is not Mode.REPLAY:  # which uses no GPU
+        parts.insert(0, [(f"gpu idle {fmt.ratio(shares.gpu_idle_share)}", Tone.PLAIN)])
     health = snapshot.health
     if health is not None and snapshot.finished is None:
         parts.append([(f"compiling {health.compiling}", Tone.PLAIN)])

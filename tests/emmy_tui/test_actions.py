@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from itertools import product
 
+import pytest
 from textual.binding import Binding
 
 from emmy_tui.action import FAILURES, LIVE, PINS, TABS, VARIANTS, Action, Group, Now
-from emmy_tui.actions import ACTIONS, footer_actions, spoken
+from emmy_tui.actions import ACTIONS, BY_NAME, footer_actions, spoken
 from emmy_tui.app import EmmyApp, palette_title
 from emmy_tui.dialogs import help_lines
 from emmy_tui.source import Mode
@@ -110,6 +111,25 @@ def test_what_does_not_work_says_why() -> None:
         for action in explained:
             if not action.when(now) and now.roomy:
                 assert action.why_not(now), (action.name, now)
+
+
+@pytest.mark.parametrize(
+    ("action", "capabilities", "words"),
+    [
+        ("resume", {"pause", "stop"}, "Only a paused run can be resumed"),
+        ("pause", {"resume", "stop"}, "this one is paused"),
+        ("start", {"pause", "stop"}, "a run that has ended"),
+        ("stop", {"start"}, "No run is on; s starts one"),
+        ("pause", {"start"}, "No run is on; s starts one"),
+    ],
+)
+def test_a_verb_names_the_state_that_it_needs(action: str, capabilities: set[str], words: str) -> None:
+    assert words in BY_NAME[action].why_not(Now(mode=Mode.LIVE, capabilities=frozenset(capabilities)))
+
+
+def test_the_axes_of_the_curve_are_told_apart() -> None:
+    assert "y axis: logarithmic or linear" in BY_NAME["log_scale"].meaning
+    assert "x axis: trials or time" in BY_NAME["time_axis"].meaning
 
 
 _ALWAYS = {action.name for action in ACTIONS if all(action.when(now) for now in EVERY_NOW)}

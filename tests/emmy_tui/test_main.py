@@ -124,3 +124,20 @@ def test_once_without_a_database_says_what_to_do(
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     assert main(["--once"]) == BAD_INPUT
     assert "emmy tune --code" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("option", ["--once", "--print-config"])
+def test_output_that_can_not_be_written_is_one_sentence(option: str, tmp_path: Path) -> None:
+    path = tmp_path / "run.db"
+    record(path, search_events())
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "emmy_tui.main", str(path), option]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert done.stderr == "emmy-tui: stdout can't be written: No space left on device\n"
+
+
+def test_the_help_says_what_a_seed_does() -> None:
+    text = " ".join(arguments_parser().format_help().split())
+    assert "0 follows the prior as it is; another number takes another path, always the same one" in text

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from emmy_tui import format as fmt
+from emmy_tui.source import Mode
 from emmy_tui.text import ASCII, UNICODE, line_width, plain
 from emmy_tui.view import View
 from emmy_tui.widgets.curve import Points, plot, rounded_end
 from emmy_tui.widgets.event_log import entries, entry_line, schedule_words
 from emmy_tui.widgets.kernel_list import Columns, header_line, kernel_line
+from emmy_tui.widgets.kernel_name import kernel_name, short_name
 from emmy_tui.widgets.search_tree import best_path
 from emmy_tui.widgets.selected import selected_lines
 from emmy_tui.widgets.status import status_line
 from emmy_tui.widgets.totals import total_line, total_lines
-from engine.events import Event, Measured, NodeState
-from engine.snapshot import Snapshot, apply
+from engine.events import Assembled, Event, KernelFound, Measured, NodeState, RunFinished, RunStarted
+from engine.snapshot import KernelRow, Snapshot, apply
 from engine.vocabulary import Schedule
 from tests.emmy_tui.looking import NOW
-from tests.emmy_tui.scripted import search_events
+from tests.emmy_tui.scripted import WORKS, Script, search_events
 
 
 def folded(events: list[Event]) -> Snapshot:
@@ -47,8 +52,12 @@ def test_kernel_lines_fill_the_width_and_stand_under_their_header(width: int) ->
     for row in SNAPSHOT.kernels.values():
         line = plain(kernel_line(row, row.count, 1000.0, False, columns, UNICODE))
         assert len(line) <= width
-        end = header.index("best us") + len("best us")
-        assert line[end - 7 : end].strip() in ("-", "209.2", "210.3", "9.594", "79.89", "83.69")
+        end = header.index("us ") + len("us")
+        counts = row.best_us if columns.deploy else row.chosen_us
+        assert line[end - 7 : end].strip() == fmt.us(counts)
+        if columns.deploy:
+            end = header.index("deploy") + len("deploy")
+            assert line[end - 7 : end].strip() == fmt.us(row.deploy_us)
 
 
 def test_a_kernel_shows_its_share_of_the_sum() -> None:
@@ -144,3 +153,83 @@ def test_the_totals_name_the_gap_to_the_assembled_program() -> None:
 @given(st.floats(min_value=0, max_value=1e9))
 def test_the_axis_ends_at_a_round_number_not_far_past_the_last_trial(last: float) -> None:
     assert last <= rounded_end(last) <= max(10.0, 1.51 * last)
+
+
+def test_the_change_compares_the_two_times_of_one_regime() -> None:
+    row = KernelRow("k", "matmul", "contraction", "8x8 bf16", 1, 1, 1, first_us=179.1, best_us=178.3, deploy_us=182.2)
+    columns = Columns.of(100)
+    header = plain(header_line(columns, ASCII)).replace("best us", "best").split()
+    cells = plain(kernel_line(row, 1, 182.2, False, columns, ASCII)).split("bf16")[1].split()
+    shown = dict(zip(header[2:], cells, strict=False))
+    assert [shown[name] for name in ("first", "best", "d%", "deploy")] == ["179.1", "178.3", "-0.4", "182.2"]
+
+
+def _two_programs(*, total: bool) -> Snapshot:
+    """A replay of two programs: the second of one kernel; at its end, the sum over both."""
+    script = Script(2, WORKS[:1]).events()
+    second = [replace(event, run="r2") if isinstance(event, RunStarted) else event for event in script]
+    first = [event for event in search_events() if not isinstance(event, RunFinished)]
+    events = [*first, *second]
+    if total:
+        events = [replace(event, sum_us=7583.0) if isinstance(event, RunFinished) else event for event in events]
+    return folded(events)
+
+
+@pytest.mark.parametrize("total", [False, True], ids=["a database", "a replay"])
+def test_with_several_programs_the_sum_says_whose_it_is(total: bool) -> None:
+    shown = view(snapshot=_two_programs(total=total))
+    header, totals = plain(status_line(shown, 120)), [plain(line) for line in total_lines(shown, 120)]
+    own = fmt.us(shown.snapshot.own_groupings()[0].sum_us)
+    assert f"Σ {own} us program 2" in header
+    assert f"Σ best {own} us program 2" in totals[0]
+    assert "in 2 programs" in totals[1]
+    ends = [plain(entry_line(entry, shown.snapshot, 200, UNICODE)) for entry in entries(shown.snapshot.log)]
+    end = next(line for line in reversed(ends) if " end " in line)
+    assert ("Σ 7583 us over 2 programs" if total else f"Σ {own} us, program 2 alone") in end
+
+
+def test_a_replay_speaks_of_no_idle_gpu() -> None:
+    text = " ".join(plain(line) for line in total_lines(view(mode=Mode.REPLAY), 120))
+    assert "gpu idle" not in text
+    assert "search 4.0%" in text
+
+
+@pytest.mark.parametrize(
+    ("reason", "words", "line"),
+    [
+        ("not recorded", "assembled not recorded", "assembled not recorded"),
+        ("out of memory", "assembled failed", "assembled program: out of memory"),
+    ],
+)
+def test_an_assembled_program_without_a_time_says_why(reason: str, words: str, line: str) -> None:
+    events = [
+        replace(event, assembled_us=None, reason=reason) if isinstance(event, Assembled) else event
+        for event in search_events()
+    ]
+    snapshot = folded(events)
+    totals = plain(total_lines(view(snapshot=snapshot), 120)[0])
+    assert totals.endswith(words)
+    assert any(line in plain(entry_line(entry, snapshot, 120, UNICODE)) for entry in entries(snapshot.log))
+
+
+def _alike(*shapes: str) -> Snapshot:
+    found = next(event for event in search_events() if isinstance(event, KernelFound))
+    events = [replace(found, kernel=f"k{n}", shape=shape) for n, shape in enumerate(shapes)]
+    return folded([*events, replace(found, kernel="other", label="softmax")])
+
+
+def test_kernels_of_one_label_are_told_apart_by_their_shapes() -> None:
+    snapshot = _alike("512x512x512 bf16", "4096x4096x4096 bf16")
+    names = [kernel_name(row, snapshot) for row in snapshot.kernels.values()]
+    assert names == ["matmul 512x512x512", "matmul 4096x4096x4096", "softmax"]
+    snapshot = _alike("512x512x512 bf16", "512x512x512 float32")
+    assert kernel_name(snapshot.kernels["k1"], snapshot) == "matmul 512x512x512 float32"
+
+
+@given(st.integers(min_value=19, max_value=60))
+def test_a_short_name_cuts_the_label_before_the_shape(width: int) -> None:
+    snapshot = _alike("512x512x512 bf16", "4096x4096x4096 bf16")
+    name = short_name(snapshot.kernels["k1"], snapshot, width)
+    assert name.endswith("4096x4096x4096")
+    assert len(name) <= width
+    assert short_name(snapshot.kernels["other"], snapshot, width) == "softmax"

@@ -42,10 +42,14 @@ class Noisy(ScriptedSource):
 def hang():
     time.sleep(60)
 
+from engine.events import RunState, StateChanged
+FAILED = StateChanged(at=1, state=RunState.FAILED, reason="the GPU is gone: plug it in")
 source = Noisy(search_events()[:200], capabilities=() if how == "idle" else ("pause", "stop"))
 if how == "thread":
     threading.Thread(target=hang, daemon=True).start()
     source.close = hang
+if how == "fail":
+    source = ScriptedSource([*search_events()[:200], FAILED], capabilities=("start",))
 main.open_source = lambda options: source
 sys.exit(main.main(["x.db", "--log-file", sys.argv[2]]))
 """
@@ -158,6 +162,15 @@ def test_a_crash_is_a_sentence_with_a_status(tmp_path: Path) -> None:
         assert b"internal error: RuntimeError: broken on purpose" in after
         assert b"Traceback" not in terminal.output
     assert "Traceback" in (tmp_path / "log.txt").read_text()
+
+
+def test_the_sentence_of_a_failed_run_stays_on_the_terminal(tmp_path: Path) -> None:
+    with on_terminal(tmp_path, "fail") as terminal:
+        terminal.read_until(b"the GPU is gone")
+        os.write(terminal.master, b"q")
+        assert terminal.ended() == 1
+        after = terminal.output[terminal.output.rfind(ALTERNATE_OFF) :]
+        assert b"emmy-tui: the GPU is gone: plug it in" in after
 
 
 def test_a_source_that_hangs_does_not_hold_the_exit(tmp_path: Path) -> None:
