@@ -73,14 +73,14 @@ def schedule_words(schedule: str) -> str:
 
 
 def _over(end: RunFinished, snapshot: Snapshot) -> str:
-    """What an end sums up where there are several programs: a replay's all of them, a database's one each."""
+    """Whose end it is where there are several programs: a replay's all of them, a database's one each."""
     programs, own = len(snapshot.programs), program_sum_us(snapshot)
     if programs < 2:
         return ""
     if end is not snapshot.finished:
-        return ", one program"
+        return "one program: "
     alone = end.sum_us is None or own is None or math.isclose(end.sum_us, own, rel_tol=1e-6)
-    return f", program {programs} alone" if alone else f" over {programs} programs"
+    return f"program {programs}: " if alone else f"{programs} programs: "
 
 
 def _label(snapshot: Snapshot, kernel: str, glyphs: Glyphs) -> str:
@@ -138,8 +138,8 @@ def _other(event: Event, snapshot: Snapshot, glyphs: Glyphs) -> tuple[str, Tone,
             gap = fmt.change(event.sum_us, event.assembled_us)
             return "whole", Tone.GOOD, f"assembled {fmt.us(event.assembled_us)} us, {gap}% against the sum"
         case RunFinished():
-            counts = f"measured {event.measured}, cached {event.cached}, failed {event.failed}"
-            total = f"{glyphs.total} {fmt.us(event.sum_us)} us{_over(event, snapshot)}"
+            counts = f"{_over(event, snapshot)}measured {event.measured}, cached {event.cached}, failed {event.failed}"
+            total = f"{glyphs.total} {fmt.us(event.sum_us)} us"
             return "end", Tone.GOOD, f"{counts} in {fmt.duration(event.wall_s)}  {total}"
         case Logged():
             return event.level[:5], Tone.BAD if event.level == "error" else Tone.DIM, event.text

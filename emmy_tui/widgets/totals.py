@@ -71,11 +71,12 @@ def _share_parts(view: View) -> list[Line]:
     if shares is None:
         return []
     parts: list[Line] = [[(f"search {fmt.ratio(shares.search_share)}", Tone.PLAIN)]]
-    if view.mode is not Mode.REPLAY:  # which uses no GPU
+    if view.mode is not Mode.REPLAY:  # which neither uses a GPU nor compiles
         parts.insert(0, [(f"gpu idle {fmt.ratio(shares.gpu_idle_share)}", Tone.PLAIN)])
     health = snapshot.health
     if health is not None and snapshot.finished is None:
-        parts.append([(f"compiling {health.compiling}", Tone.PLAIN)])
+        if view.mode is not Mode.REPLAY:
+            parts.append([(f"compiling {health.compiling}", Tone.PLAIN)])
         if health.respawns:
             parts.append([(f"respawns {health.respawns}", Tone.BAD)])
     return parts

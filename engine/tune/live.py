@@ -136,7 +136,7 @@ def _run(request: LiveRequest, host: Host, store: Store, device: Device, program
         emit=host.emit,
         tally=Tally(busy_s_at_start=device.health().busy_s),
     )
-    host.change_state(RunState.RUNNING)
+    host.change_state(RunState.PAUSED if host.control.paused else RunState.RUNNING)
     for note in program.notes:
         bench.log(note)
     state = RunState.FAILED

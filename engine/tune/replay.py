@@ -68,7 +68,7 @@ def _run(request: ReplayRequest, host: Host, store: Store, recorded: StoredRun) 
         emit=host.emit,
         tally=Tally(),
     )
-    host.change_state(RunState.RUNNING)
+    host.change_state(RunState.PAUSED if host.control.paused else RunState.RUNNING)
     problem = RecordedProblem(recorded.target, store.recorded_groupings(recorded.id), store, recorded.context_key)
     try:
         return tune(bench, problem)

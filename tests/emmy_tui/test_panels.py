@@ -185,7 +185,8 @@ def test_with_several_programs_the_sum_says_whose_it_is(total: bool) -> None:
     assert "in 2 programs" in totals[1]
     ends = [plain(entry_line(entry, shown.snapshot, 200, UNICODE)) for entry in entries(shown.snapshot.log)]
     end = next(line for line in reversed(ends) if " end " in line)
-    assert ("Σ 7583 us over 2 programs" if total else f"Σ {own} us, program 2 alone") in end
+    assert f" {'2 programs' if total else 'program 2'}: measured " in end
+    assert end.endswith("Σ 7583 us" if total else f"Σ {own} us")
 
 
 def test_a_replay_speaks_of_no_idle_gpu() -> None:

@@ -198,3 +198,18 @@ def test_what_is_to_be_said_of_a_program_is_logged(tmp_path: Path, monkeypatch: 
         (run,) = store.runs()
         assert run.target == line
         assert store.program(run.id) == program
+
+
+def test_a_pause_holds_over_the_start_of_the_next_program(tmp_path: Path) -> None:
+    database = tmp_path / "t.db"
+    for code in (CODE, CODE.replace("128", "256")):
+        tune_live(_request(code, database, FakeDevice()), Host(Settings(patience=5)))
+    session = TuningSession.replay(database, settings=Settings(patience=5))
+    with session:
+        session.control.pause()
+        session.start()
+        assert not session.wait(1.0)
+        assert session.state is RunState.PAUSED
+        session.resume()
+        assert session.wait(30)
+    assert session.state is RunState.FINISHED

@@ -1,0 +1,142 @@
+"""From the command line's options to a source of events or to a frame.
+
+What can be known of a run before it begins is checked here, so that a refusal is a sentence on a quiet terminal and not
+a screen with nothing on it. `emmy_tui.sessions`, which loads the whole engine, is imported on the thread that opens the
+session: the first frame doesn't wait for it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shlex
+import sys
+from ctypes.util import find_library
+from importlib.util import find_spec
+from pathlib import Path
+
+from emmy_tui.once import frame
+from emmy_tui.refusal import BadInput
+from emmy_tui.source import DatabaseSource, Mode, Session, SessionSource, Source, recorded_events
+from engine.capture import CaptureError, parse_target
+from engine.data import DemoMissing, demo_database
+from engine.store import Store, StoreError, default_database_path
+
+DEMO_PACE_S = 0.12
+DRIVER_FILE = Path("/proc/driver/nvidia/version")
+_CUDA_NAME = re.compile(r"cuda(:\d+)?")
+_WITHOUT_GPU = "without a GPU, browse a database with emmy-tui DB, or watch the demo with emmy-tui --demo"
+
+
+def open_source(options: argparse.Namespace) -> Source | None:
+    """What the options ask for, without waiting for it; None where there is nothing to show yet. Raises BadInput."""
+    if options.demo:
+        demo_path()
+        return demo_source(options)
+    if options.code:
+        database: Path = options.db or default_database_path()
+        check_run(options.code, database, options.device)
+        return _live_source(options, database)
+    path = database_to_browse(options)
+    return DatabaseSource(path) if path is not None else None
+
+
+def database_to_browse(options: argparse.Namespace) -> Path | None:
+    """The named database, or the user's if it exists. Raises BadInput if it can't be opened."""
+    path: Path = options.database or default_database_path()
+    if options.database is None and not path.exists():
+        return None
+    _check_readable(path)
+    return path
+
+
+def _check_readable(path: Path) -> None:
+    try:
+        Store.open(path, read_only=True).close()
+    except StoreError as error:
+        raise BadInput(str(error)) from None
+
+
+def check_run(code: str, database: Path, device: str) -> None:
+    """Raise BadInput for what stands in the way of a run, as far as it is known without loading torch."""
+    try:
+        parse_target(code)
+    except CaptureError as error:
+        raise BadInput(str(error)) from None
+    if not _CUDA_NAME.fullmatch(device):
+        raise BadInput(f"{device!r} is no device to tune on; it is cuda:0, cuda:1, …")
+    missing = [package for package in ("torch", "triton") if find_spec(package) is None]
+    if missing:
+        are = "is" if len(missing) == 1 else "are"
+        raise BadInput(
+            f"{' and '.join(missing)} {are} not installed; pip install 'emmy-tui[tune]' adds what tuning needs; "
+            f"{_WITHOUT_GPU}"
+        )
+    if not has_driver():
+        raise BadInput(f"there is no NVIDIA driver on this machine, and tuning needs a GPU; {_WITHOUT_GPU}")
+    if database.exists():
+        _check_readable(database)
+    if not _can_write(database):
+        raise BadInput(f"the database {database} can't be written; name another with --db PATH")
+
+
+def _can_write(path: Path) -> bool:
+    """Whether the file, or the nearest folder in which it would be made, may be written."""
+    if path.exists():
+        return os.access(path, os.W_OK)
+    nearest = next((place for place in path.absolute().parents if place.exists()), Path("/"))
+    return nearest.is_dir() and os.access(nearest, os.W_OK)
+
+
+def has_driver() -> bool:
+    """Whether an NVIDIA driver seems to be here; whether its GPU works is found out by the run."""
+    return DRIVER_FILE.exists() or find_library("cuda") is not None
+
+
+def demo_path() -> Path:
+    """The demo's database. Raises BadInput if it can't be had."""
+    try:
+        return demo_database()
+    except DemoMissing as error:
+        raise BadInput(str(error)) from None
+
+
+def demo_source(options: argparse.Namespace) -> Source:
+    """A replay of the demo's database."""
+
+    def replay() -> Session:
+        from emmy_tui.sessions import replayed
+
+        pace = DEMO_PACE_S if options.pace is None else options.pace
+        return replayed(demo_database(), patience=options.patience, seed=options.seed, pace=pace)
+
+    return SessionSource(replay, Mode.REPLAY, "demo", "demo", locate=demo_database)
+
+
+def _live_source(options: argparse.Namespace, database: Path) -> Source:
+    def tune() -> Session:
+        from emmy_tui.sessions import tuned
+
+        command = shlex.join(["emmy-tui", *sys.argv[1:]])
+        return tuned(
+            options.code,
+            database,
+            patience=options.patience,
+            seed=options.seed,
+            device=options.device,
+            command=command,
+        )
+
+    return SessionSource(tune, Mode.LIVE, options.code, str(database), locate=lambda: database)
+
+
+def frame_of(options: argparse.Namespace) -> str:
+    """What the demo's, the named or the user's database says now, as text. Raises BadInput."""
+    path = demo_path() if options.demo else database_to_browse(options)
+    if path is None:
+        raise BadInput("there is no database yet: name one, or make one with emmy tune --code TEXT")
+    try:
+        return frame(recorded_events(path), path, ascii_only=options.ascii)
+    except StoreError as error:
+        raise BadInput(str(error)) from None
