@@ -24,7 +24,8 @@ from engine.data import DemoMissing, demo_database
 from engine.store import Store, StoreError, default_database_path
 
 DEMO_PACE_S = 0.12
-DRIVER_FILE = Path("/proc/driver/nvidia/version")
+DRIVER_FILES = (Path("/proc/driver/nvidia/version"), Path("/dev/nvidiactl"), Path("/dev/dxg"))
+"""What a driver leaves on Linux, in a container, and under Windows' Linux."""
 _CUDA_NAME = re.compile(r"cuda(:\d+)?")
 _WITHOUT_GPU = "without a GPU, browse a database with emmy-tui DB, or watch the demo with emmy-tui --demo"
 
@@ -91,7 +92,7 @@ def _can_write(path: Path) -> bool:
 
 def has_driver() -> bool:
     """Whether an NVIDIA driver seems to be here; whether its GPU works is found out by the run."""
-    return DRIVER_FILE.exists() or find_library("cuda") is not None
+    return any(path.exists() for path in DRIVER_FILES) or find_library("cuda") is not None
 
 
 def demo_path() -> Path:

@@ -54,7 +54,7 @@ def test_missing_packages_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_a_machine_without_a_driver_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opening, "find_spec", lambda name: name)
     monkeypatch.setattr(opening, "find_library", lambda name: None)
-    monkeypatch.setattr(opening, "DRIVER_FILE", tmp_path / "version")
+    monkeypatch.setattr(opening, "DRIVER_FILES", (tmp_path / "version",))
     assert "no NVIDIA driver" in refused(CODE, tmp_path / "tune.db")
     (tmp_path / "version").touch()
     check_run(CODE, tmp_path / "tune.db", "cuda:0")
