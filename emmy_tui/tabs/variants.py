@@ -25,6 +25,7 @@ from emmy_tui.variant_detail import Detail, command_of, compare_lines, detail_li
 from emmy_tui.view import View
 from emmy_tui.widgets.panel import Panel
 from emmy_tui.widgets.variant_list import SORTS, Shown, VariantList
+from engine.snapshot import KernelRow
 from engine.store import Candidate, CandidateQuery, Store
 from engine.store.candidates import PAGE_LIMIT
 from engine.vocabulary import Schedule
@@ -62,6 +63,7 @@ class VariantsTab(Tab):
         self._contexts: tuple[tuple[str, str, int], ...] = ()
         self._own_context = ""
         self._kernel = ""
+        self._held = ""
         self._log_version = -1
         self._asked_at = 0.0
 
@@ -88,18 +90,27 @@ class VariantsTab(Tab):
         self.call_after_refresh(self.repaint_all)
 
     def shown(self) -> None:
+        self.hold()
         self.ask()
 
     def choose_kernel(self) -> None:
         self.list.marked = None
+        self.hold()
+
+    def hold(self) -> None:
+        """Stay with the kernel that is shown now: a run that goes on to the next one must not turn the page."""
+        self._held = self.view.kernel.kernel if self.view.kernel else ""
+
+    def kernel_here(self) -> KernelRow | None:
+        return self.view.snapshot.kernels.get(self._held) or self.view.kernel
 
     def reset(self) -> None:
-        self._kernel, self._own_context = "", ""
+        self._kernel, self._own_context, self._held = "", "", ""
         self.list.marked = None
 
     def update(self, touched: set[str]) -> None:
         """Ask again where another kernel is shown, and now and then while rows come in."""
-        kernel = self.view.kernel
+        kernel = self.kernel_here()
         key = kernel.kernel if kernel else ""
         version = self.view.snapshot.versions.get("log", 0)
         if key != self._kernel or (version != self._log_version and time.monotonic() - self._asked_at > FRESH_S):
@@ -107,11 +118,12 @@ class VariantsTab(Tab):
 
     def ask(self) -> None:
         """Put the query as it stands."""
-        kernel = self.view.kernel
+        kernel = self.kernel_here()
         if kernel is None and not self._filter.kernel_text:
             self.list.forget("No kernel yet")
             return
         key = kernel.kernel if kernel else ""
+        self._held = self._held or key
         if key != self._kernel:
             self._kernel, self._own_context, self._contexts = key, "", ()
         self._asked_at = time.monotonic()

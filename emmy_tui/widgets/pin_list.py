@@ -101,7 +101,7 @@ class PinList(ListPanel):
 
 _MEANING = {
     Standing.OK: "nothing measured is faster by more than the noise",
-    Standing.FASTER: "something measured since is faster",
+    Standing.FASTER: "something faster is measured",
     Standing.UNMEASURED: "legal, and not measured in this context",
     Standing.FAILED: "it failed when it was measured",
     Standing.OTHER_CONTEXT: "the newest run used another GPU or toolchain",

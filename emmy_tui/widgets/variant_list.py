@@ -203,7 +203,8 @@ class VariantList(ListPanel):
         self._rows.clear()
         self._asked = frozenset()
         self.said = "No row passes the filter; esc takes it away" if shown.filter_text else "Nothing was measured yet"
-        if before is not None and (same_order or before in numbers):
+        at_the_top = self.cursor == 0 and not same_order
+        if before is not None and not at_the_top and (same_order or before in numbers):
             self.cursor = numbers.index(before) if before in numbers else 0
             self.top = self.cursor - height
         else:

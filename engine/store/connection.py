@@ -102,6 +102,10 @@ class Connection:
         return int(self.tuples("PRAGMA data_version")[0][0])
 
     def close(self) -> None:
+        """A writer leaves everything in the one file, also while others read: whoever copies that file has it all."""
+        if not self.read_only:
+            with suppress(sqlite3.Error):
+                self.db.conn.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self.db.close()
         if self._copy is not None:
             self._copy.cleanup()

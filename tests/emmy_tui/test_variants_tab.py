@@ -285,3 +285,26 @@ async def test_rows_that_come_meanwhile_appear(database: Path, monkeypatch: pyte
         assert app.variants.list.count() == 50 + 1, "the deploy row of a candidate without ranking row stays"
         assert matmul().key == app.variants.list.held_rows()[0].kernel
         assert app.variants.list.held_rows()[0].context == CONTEXT.key
+
+
+async def test_the_page_stays_when_the_run_goes_on_to_the_next_kernel(database: Path) -> None:
+    app = over(database)
+    async with running(app, WIDE) as pilot:
+        await press(app, pilot, "2")
+        shown = app.variants.list.current()
+        kernels = list(app.view.snapshot.kernels)
+        app.view.snapshot.current_kernel = next(k for k in kernels if k != app.view.snapshot.current_kernel)
+        app.view.snapshot.touch("log", "kernels")
+        app.variants.ask()
+        await settled(app, pilot)
+        assert app.variants.list.current() == shown
+        assert app.variants.list.count() == ROWS
+        await press(app, pilot, "1", "2")
+        assert app.variants.kernel_here() is app.view.kernel
+
+
+async def test_another_order_starts_at_the_top_where_nobody_moved(database: Path) -> None:
+    app = over(database)
+    async with running(app, (80, 24)) as pilot:
+        await press(app, pilot, "2", "s")
+        assert (app.variants.list.cursor, app.variants.list.top) == (0, 0)

@@ -26,6 +26,7 @@ from engine.store.errors import (
     StoreReadOnly,
     StoreUnreadable,
 )
+from engine.vocabulary import Context, Target
 
 
 def one_sentence(error: pytest.ExceptionInfo[StoreError], path: Path) -> str:
@@ -277,3 +278,15 @@ def change(path: Path, statement: str) -> None:
     connection.execute(statement)
     connection.commit()
     connection.close()
+
+
+def test_a_writer_leaves_everything_in_the_one_file_while_others_read(tmp_path: Path) -> None:
+    path = tmp_path / "tune.db"
+    Store.open(path).close()
+    with Store.open(path, read_only=True) as reader:
+        assert reader.runs() == ()
+        with Store.open(path) as writer:
+            writer.record_context(Context("GPU", "9.0", "1", "2", "3", "4"), Target())
+        (tmp_path / "copy.db").write_bytes(path.read_bytes())
+    with Store.open(tmp_path / "copy.db", read_only=True) as copied:
+        assert [context.gpu for context in copied.contexts()] == ["GPU"]
