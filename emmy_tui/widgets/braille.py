@@ -10,7 +10,6 @@ import math
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 
 DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 BLANK = 0x2800
@@ -107,8 +106,3 @@ def draw(canvas: Canvas, xs: Sequence[float], ys: Sequence[float], end: float, s
             canvas.line(column, row if last_row is None else last_row, row)
             last_row = row
     return failed
-
-
-def best_so_far(ys: Sequence[float]) -> list[float]:
-    """The smallest time up to each point; infinite before the first that was timed."""
-    return list(accumulate((math.inf if value != value else value for value in ys), min))

@@ -7,10 +7,12 @@ from engine.codegen.dot_rules import (
     TILE_ELEMENTS,
     WGMMA_ROWS,
     Check,
+    deeper_than_loop,
     precision_law,
     precision_values,
     smallest_tile,
     values_up_to,
+    wgmma_warps,
 )
 from engine.codegen.family import Rule, Values
 from engine.vocabulary import KnobValue, Target
@@ -140,11 +142,7 @@ def _warps(facts: AttentionFacts, target: Target) -> Check:
             return f"{each} scores, accumulators and addresses a thread leave no registers for the rest."
         if m < 16 * warps and n < 16 * warps:
             return f"{warps} warps share a tile of {m} x {n}."
-        if facts.element_bytes == 2 and m >= WGMMA_ROWS and warps < 4:
-            return "A wgmma is issued by four warps."
-        if m == WGMMA_ROWS and warps == 8 and facts.element_bytes == 2:
-            return "NUM_WARPS=8 splits a wgmma tile of 64 rows between two warp groups."
-        return None
+        return wgmma_warps(facts.element_bytes, m, warps)
 
     return broken
 
@@ -153,8 +151,8 @@ def _stages(facts: AttentionFacts) -> Check:
     def broken(v: Values) -> str | None:
         steps = -(-facts.keys // int(v["BLOCK_N"]))
         stages = int(v["NUM_STAGES"])
-        if stages > max(steps, 1):
-            return f"NUM_STAGES={stages} is deeper than the loop's {steps} steps."
+        if deeper := deeper_than_loop(stages, steps):
+            return deeper
         if stages == 1 and steps > 2:
             return "NUM_STAGES=1 loads and multiplies in turn."
         return None

@@ -9,10 +9,12 @@ from engine.codegen.dot_rules import (
     TILE_ELEMENTS,
     WGMMA_ROWS,
     Check,
+    deeper_than_loop,
     precision_law,
     precision_values,
     smallest_tile,
     values_up_to,
+    wgmma_warps,
 )
 from engine.codegen.family import Rule, Values
 from engine.vocabulary import KnobValue, Target
@@ -263,11 +265,7 @@ def _warps(facts: ContractionFacts, target: Target) -> Check:
             return f"{each} accumulators a thread leave no registers for the loads."
         if each < 2 * facts.element_bytes:
             return f"{warps} warps share a tile of {m} x {n}."
-        if facts.element_bytes == 2 and m >= WGMMA_ROWS and warps < 4:
-            return "A wgmma is issued by four warps."
-        if m == WGMMA_ROWS and warps == 8 and facts.element_bytes == 2:
-            return "NUM_WARPS=8 splits a wgmma tile of 64 rows between two warp groups."
-        return None
+        return wgmma_warps(facts.element_bytes, m, warps)
 
     return broken
 
@@ -276,8 +274,8 @@ def _stages(facts: ContractionFacts) -> Check:
     def broken(v: Values) -> str | None:
         steps = -(-facts.k // int(v["BLOCK_K"]))
         stages = int(v["NUM_STAGES"])
-        if stages > max(steps, 1):
-            return f"NUM_STAGES={stages} is deeper than the loop's {steps} steps."
+        if deeper := deeper_than_loop(stages, steps):
+            return deeper
         raced = facts.shares_operand and int(v["BLOCK_M"]) >= WGMMA_ROWS
         if stages == 1 and steps > 2 and not raced:
             return "NUM_STAGES=1 loads and multiplies in turn."

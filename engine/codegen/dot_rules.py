@@ -49,3 +49,17 @@ def values_up_to(name: str, extent: int) -> tuple[KnobValue, ...]:
     """The knob's values up to the first that covers `extent`."""
     values = KNOBS[name].values
     return tuple(v for i, v in enumerate(values) if i == 0 or int(values[i - 1]) < extent)
+
+
+def wgmma_warps(element_bytes: int, rows: int, warps: int) -> str | None:
+    """Why these warps don't suit a tile of 16-bit operands that wgmma would multiply, or None."""
+    if element_bytes == 2 and rows >= WGMMA_ROWS and warps < 4:
+        return "A wgmma is issued by four warps."
+    if element_bytes == 2 and rows == WGMMA_ROWS and warps == 8:
+        return "NUM_WARPS=8 splits a wgmma tile of 64 rows between two warp groups."
+    return None
+
+
+def deeper_than_loop(stages: int, steps: int) -> str | None:
+    """Why a main loop of so many steps can't be pipelined so deep, or None."""
+    return f"NUM_STAGES={stages} is deeper than the loop's {steps} steps." if stages > max(steps, 1) else None

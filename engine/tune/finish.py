@@ -9,11 +9,10 @@ from __future__ import annotations
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
 
-from engine.events import Measured
 from engine.ir.kernel import Kernel
 from engine.store import NodeRecord
 from engine.tune.control import Stopped
-from engine.tune.workbench import Workbench
+from engine.tune.workbench import Workbench, answered
 from engine.vocabulary import Measurement, Regime, Schedule, Status
 
 
@@ -56,11 +55,7 @@ class Finish:
             return
         self._asked.add(schedule)
         known = self._bench.recorder.deploy(self._kernel, schedule)
-        if known is not None:
-            answer: Future[Measurement] = Future()
-            answer.set_result(known)
-        else:
-            answer = self._bench.device.submit(self._kernel, schedule, Regime.DEPLOY)
+        answer = answered(known) if known else self._bench.device.submit(self._kernel, schedule, Regime.DEPLOY)
         self._pending.append((answer, leaf))
 
     def _collect(self, *, block: bool) -> None:
@@ -86,19 +81,4 @@ class Finish:
         better = us is not None and (self._best.us is None or us < self._best.us)
         if better:
             self._best = DeployBest(measurement.schedule, us)
-        self._bench.tell(
-            Measured,
-            kernel=self._kernel.key,
-            node=leaf.node,
-            schedule=str(measurement.schedule),
-            regime=measurement.regime,
-            status=measurement.status,
-            trial=0,
-            us=us,
-            low_us=measurement.timing.low_us if measurement.timing else None,
-            high_us=measurement.timing.high_us if measurement.timing else None,
-            failure=measurement.failure.kind if measurement.failure else "",
-            cause=measurement.failure.cause if measurement.failure else "",
-            cached=measurement.cached,
-            best=better,
-        )
+        self._bench.tell_measured(measurement, node=leaf.node, trial=0, best=better)

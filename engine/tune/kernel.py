@@ -10,7 +10,7 @@ from collections import deque
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, field
 
-from engine.events import CandidateStarted, KernelFinished, KernelStarted, KernelState, Measured
+from engine.events import CandidateStarted, KernelFinished, KernelStarted, KernelState
 from engine.ir.kernel import Kernel
 from engine.search import Proposal, Search, StopReason
 from engine.tune.control import Stopped
@@ -18,7 +18,7 @@ from engine.tune.finish import Finish
 from engine.tune.problem import Problem
 from engine.tune.scoring import kernel_search
 from engine.tune.tree import TreeReporter
-from engine.tune.workbench import Workbench
+from engine.tune.workbench import Workbench, answered
 from engine.vocabulary import Measurement, Regime, Schedule, Status
 
 SAME_CAUSE_LIMIT = 24
@@ -99,8 +99,7 @@ def _start(bench: Workbench, kernel: Kernel, proposal: Proposal, reporter: TreeR
     schedule = Schedule.of(proposal.knobs)
     known = bench.recorder.ranking(kernel, schedule)
     if known is not None:
-        answer: Future[Measurement] = Future()
-        answer.set_result(known)
+        answer = answered(known)
     else:
         bench.tell(CandidateStarted, kernel=kernel.key, node=reporter.leaf_id(proposal), schedule=str(schedule))
         answer = bench.device.submit(kernel, schedule, Regime.RANKING)
@@ -145,22 +144,7 @@ def _told(
         progress.best = measurement
     nodes = reporter.told(head.proposal)
     bench.recorder.record(measurement, run=bench.run, trial=progress.trial, nodes=nodes)
-    bench.tell(
-        Measured,
-        kernel=kernel.key,
-        node=reporter.leaf_id(head.proposal),
-        schedule=str(measurement.schedule),
-        regime=measurement.regime,
-        status=measurement.status,
-        trial=progress.trial,
-        us=us,
-        low_us=measurement.timing.low_us if measurement.timing else None,
-        high_us=measurement.timing.high_us if measurement.timing else None,
-        failure=measurement.failure.kind if measurement.failure else "",
-        cause=measurement.failure.cause if measurement.failure else "",
-        cached=measurement.cached,
-        best=best,
-    )
+    bench.tell_measured(measurement, node=reporter.leaf_id(head.proposal), trial=progress.trial, best=best)
     reporter.emit_visits(nodes)
     if us is not None and progress.best is not None and progress.best.us is not None:
         finish.consider(measurement, progress.best.us, reporter.leaf_record(head.proposal))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.events import Event, Health, Logged
+from engine.events import Event, Health, Logged, Measured
 from engine.measure import Device
 from engine.prior import Prior
 from engine.tune.control import Control
@@ -18,6 +19,13 @@ from engine.tune.settings import Settings
 from engine.vocabulary import Measurement, Status
 
 HEALTH_EVERY_S = 1.0
+
+
+def answered(measurement: Measurement) -> Future[Measurement]:
+    """The future of what is known already, so that known and fresh candidates are waited for alike."""
+    future: Future[Measurement] = Future()
+    future.set_result(measurement)
+    return future
 
 
 @dataclass(slots=True)
@@ -78,6 +86,26 @@ class Workbench:
         event = kind(at=time.time(), **values)
         self.emit(event)
         self._unrecorded.append(event)
+
+    def tell_measured(self, measurement: Measurement, *, node: str, trial: int, best: bool) -> None:
+        """Emit how one candidate ended, in either regime."""
+        timing, failure = measurement.timing, measurement.failure
+        self.tell(
+            Measured,
+            kernel=measurement.kernel_key,
+            node=node,
+            schedule=str(measurement.schedule),
+            regime=measurement.regime,
+            status=measurement.status,
+            trial=trial,
+            us=measurement.us,
+            low_us=timing.low_us if timing else None,
+            high_us=timing.high_us if timing else None,
+            failure=failure.kind if failure else "",
+            cause=failure.cause if failure else "",
+            cached=measurement.cached,
+            best=best,
+        )
 
     def record_events(self) -> None:
         """Write what was told since the last call, in one transaction."""
