@@ -44,7 +44,10 @@ _TABLE = (
 )
 
 KNOBS: dict[str, Knob] = {knob.name: knob for knob in _TABLE}
-STRUCTURAL_VALUES: tuple[KnobValue, ...] = ("fused", "apart", "merged")
+STRUCTURAL_VALUES: tuple[KnobValue, ...] = (
+    *("fused", "apart", "merged"),
+    *("scaled", "producer", "whole", "halves", "quarters", "eighths", "stored", "turned"),
+)
 """Answers of a structural fork, in canonical order. Its knobs are numbered by site, so they stand in no table."""
 
 KNOB_ORDER: dict[str, int] = {knob.name: position for position, knob in enumerate(_TABLE)}

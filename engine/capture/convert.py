@@ -56,6 +56,8 @@ def convert(
     values: dict[Node, Any] = {}
     labels = _labels(program)
     # What orders side effects: it holds nothing, and no op that has one is converted.
+    fixed = (InputKind.PARAMETER, InputKind.BUFFER)
+    weights = {str(getattr(s.arg, "name", "")) for s in program.graph_signature.input_specs if s.kind in fixed}
     tokens = {str(getattr(s.arg, "name", "")) for s in program.graph_signature.input_specs if s.kind is InputKind.TOKEN}
     for node in program.graph.nodes:
         if node.op == "placeholder":
@@ -63,7 +65,7 @@ def convert(
                 continue
             label, tensor = inputs.get(node.name) or (labels.get(node.name, node.name), node.meta["val"])
             if isinstance(tensor, torch.Tensor):
-                values[node] = low.input(spec_of(tensor), label)
+                values[node] = low.input(spec_of(tensor), label, node.name in weights)
         elif node.op == "call_function":
             values[node] = _lower(low, node, values)
         elif node.op == "get_attr":
@@ -79,7 +81,9 @@ def _without_unread(graph: Graph) -> Graph:
     ops = tuple(replace(graph.ops[i], inputs=tuple(where[j] for j in graph.ops[i].inputs)) for i in kept)
     inputs = tuple(where[i] for i in graph.inputs if i in where)
     labels = tuple(label for label, i in zip(graph.labels, graph.inputs, strict=True) if i in where)
-    return Graph(ops, inputs, tuple(where[i] for i in graph.outputs), labels)
+    marked = [i for position, i in enumerate(graph.inputs) if position in graph.weights]
+    weights = tuple(position for position, i in enumerate(i for i in graph.inputs if i in where) if i in marked)
+    return Graph(ops, inputs, tuple(where[i] for i in graph.outputs), labels, weights)
 
 
 def _lower(low: Lowering, node: Node, values: dict[Node, Any]) -> Any:

@@ -47,12 +47,12 @@ class Lowering:
             return self.builder.spec(value.index).dtype
         return "bool" if isinstance(value, bool) else "int64" if isinstance(value, int) else "float32"
 
-    def input(self, spec: TensorSpec, label: str) -> Value:
+    def input(self, spec: TensorSpec, label: str, weight: bool = False) -> Value:
         if spec.dtype not in DTYPE_BYTES:
             raise UnsupportedTensorError(f"{label} has dtype {spec.dtype}, which no kernel is generated for.")
         if spec.numel == 0:
             raise UnsupportedTensorError(f"{label} of shape {spec.shape} has no elements: there is nothing to tune.")
-        return Value(self.builder.input(spec, label), spec.shape)
+        return Value(self.builder.input(spec, label, weight), spec.shape)
 
     def constant(self, number: Number, dtype: str, shape: tuple[int, ...] = ()) -> Value:
         exact = float(number) if "float" in dtype else bool(number) if dtype == "bool" else int(number)

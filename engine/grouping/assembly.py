@@ -7,13 +7,16 @@ from engine.grouping.labels import kernel_label
 from engine.grouping.partition import Partition, family_of
 from engine.ir.graph import TensorSpec
 from engine.ir.kernel import Kernel
-from engine.ir.plan import BufferView, Grouping, KernelCall
+from engine.ir.plan import BufferView, Grouping, KernelCall, Preparation
 from engine.ir.shapes import GraphError
 from engine.vocabulary import Option
 
 
-def assemble_plan(partition: Partition, decisions: tuple[Option, ...]) -> Grouping:
-    """The grouping of a partition. Raises GraphError if an op of it fits no kernel family."""
+def assemble_plan(
+    partition: Partition, decisions: tuple[Option, ...], prepared: tuple[Preparation, ...] = ()
+) -> Grouping:
+    """The grouping of a partition, whose last inputs are what is `prepared`. Raises GraphError if an op of it fits no
+    kernel family."""
     facts = partition.facts
     graph = facts.graph
     inlined = partition.members(*partition.inlined)
@@ -34,7 +37,7 @@ def assemble_plan(partition: Partition, decisions: tuple[Option, ...]) -> Groupi
         kernel = Kernel(family, body.graph, kernel_label(family, body.graph))
         calls.append(KernelCall(kernel, arguments, tuple(where[op] for op in body.outputs)))
     outputs = tuple(BufferView(where[facts.root[i]], graph.ops[i].out) for i in graph.outputs)
-    return Grouping(tuple(buffers), tuple(calls), outputs, decisions)
+    return Grouping(tuple(buffers), tuple(calls), outputs, decisions, prepared)
 
 
 def _launch_order(partition: Partition) -> list[int]:

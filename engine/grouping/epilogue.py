@@ -1,11 +1,17 @@
-"""Rule: a pointwise chain that reads a contraction's or a rowwise kernel's result ends that kernel, or stands apart."""
+"""Rules: what reads a contraction's or a rowwise kernel's result ends that kernel, or stands apart.
+
+A pointwise chain may end either. A reduction over groups of columns (the norm of each head, partial sums of a row) may
+end a contraction, with what leads to it and what is computed from it as far as one kernel can.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from engine.grouping.partition import Facts, Partition
+from engine.grouping.rowwise import reduction_chains
 from engine.grouping.site import APART, FUSED, Site, context_of
+from engine.ir.ops import OpClass
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,9 +20,10 @@ class EpilogueRule:
     answers: tuple[str, str] = (FUSED, APART)
 
     def sites(self, start: Partition) -> tuple[Site, ...]:
+        """In the order in which the chains end: what a chain reads of others is settled before it."""
         facts = start.facts
         found = []
-        for ops in pointwise_chains(start):
+        for ops in sorted(pointwise_chains(start), key=max):
             sources = frozenset(s for i in ops for s in facts.sources(i)) - ops
             if sources:
                 found.append(Site(ops, context_of(facts, ops | sources)))
@@ -36,6 +43,63 @@ class EpilogueRule:
 
     def apart(self, partition: Partition, site: Site) -> Partition:
         return partition
+
+
+@dataclass(frozen=True, slots=True)
+class GroupEpilogueRule:
+    knob: str = "FUSE_GROUPS"
+    answers: tuple[str, str] = (FUSED, APART)
+
+    def sites(self, start: Partition) -> tuple[Site, ...]:
+        return reduction_sites(start.facts)
+
+    def fused(self, partition: Partition, site: Site) -> Partition | None:
+        """The reduction with the pointwise chains before it and the matmul that they read, then the chains behind."""
+        atoms = {partition.atom_of[i] for i in site.ops}
+        while before := {p for atom in atoms for p in partition.producers(atom)} - atoms:
+            pointwise = {atom for atom in before if is_pointwise(partition, atom)}
+            if not pointwise:
+                break
+            atoms |= pointwise
+        contractions = [atom for atom in before if _contracts(partition, atom)]
+        if len(contractions) != 1 or any(_contracts(partition, atom) for atom in atoms):
+            return None
+        merged = partition.merged({*atoms, *contractions})
+        return None if merged is None else _with_chains_behind(merged, merged.atom_of[min(site.ops)])
+
+    def apart(self, partition: Partition, site: Site) -> Partition:
+        return partition
+
+
+def reduction_sites(facts: Facts) -> tuple[Site, ...]:
+    """Each reduction, with the chain that it belongs to, in the graph's order."""
+    chains = reduction_chains(facts)
+    chained = frozenset().union(*chains)
+    alone = [frozenset({i}) for i in range(len(facts.classes)) if _reduces(facts, i) and i not in chained]
+    found = []
+    for ops in sorted((*chains, *alone), key=min):
+        sources = frozenset(s for i in ops for s in facts.sources(i)) - ops
+        found.append(Site(ops, context_of(facts, ops | sources)))
+    return tuple(found)
+
+
+def _with_chains_behind(partition: Partition, atom: int) -> Partition:
+    """The atom with every pointwise atom that reads it and that can join it, one after the other."""
+    behind = [reader for reader in partition.consumers(atom) if is_pointwise(partition, reader)]
+    for reader in behind:
+        merged = partition.merged((atom, reader))
+        if merged is not None:
+            return _with_chains_behind(merged, merged.atom_of[atom])
+    return partition
+
+
+def _contracts(partition: Partition, atom: int) -> bool:
+    facts = partition.facts
+    return any(facts.classes[i] is OpClass.CONTRACTION for i in partition.members(atom))
+
+
+def _reduces(facts: Facts, index: int) -> bool:
+    return facts.computes(index) and facts.classes[index] is OpClass.REDUCTION
 
 
 def pointwise_chains(start: Partition) -> tuple[frozenset[int], ...]:

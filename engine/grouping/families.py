@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from engine.grouping.products import is_contraction
 from engine.ir.attention import ATTENTION, attention_chain, unfit_because
+from engine.ir.attention_prologue import KEYS, QUERIES, head_ops
 from engine.ir.graph import Graph
 from engine.ir.ops import OP_CLASS, OpClass
 from engine.ir.shapes import GraphError, broadcast_shapes, reduces_last_axes
-from engine.ir.siblings import MAX_SIBLINGS, are_siblings
 
 
 def family_of_ops(graph: Graph, root: Sequence[int], members: frozenset[int], escaping: tuple[int, ...]) -> str | None:
@@ -17,18 +18,20 @@ def family_of_ops(graph: Graph, root: Sequence[int], members: frozenset[int], es
     ops = graph.ops
     contractions = [i for i in members if OP_CLASS[ops[i].kind] is OpClass.CONTRACTION]
     reductions = [i for i in members if _reduces(graph, i)]
-    if len(contractions) == 2 and any(OP_CLASS[ops[i].kind] is OpClass.REDUCTION for i in members):
-        return ATTENTION if _is_attention(graph, root, members, escaping, max(contractions)) else None
-    if any(root[i] != i and root[i] in members for m in members for i in ops[m].inputs):
-        return None
     if any(ops[i].kind == "extern" for i in members):
         return "extern" if len(members) == 1 else None
-    space, axes, results = _space(graph, members, contractions, reductions)
+    if len(contractions) == 2 and _is_attention(graph, root, members, escaping, max(contractions)):
+        return ATTENTION
+    if contractions:
+        return "contraction" if is_contraction(graph, root, members, escaping) else None
+    if any(root[i] != i and root[i] in members for m in members for i in ops[m].inputs):
+        return None
+    space, axes, results = _space(graph, members, reductions)
     if space is None or not _rolls_fit(graph, members, space, axes):
         return None
     if not _fit(graph, members, space, results, escaping):
         return None
-    return "contraction" if contractions else "rowwise" if reductions else "pointwise"
+    return "rowwise" if reductions else "pointwise"
 
 
 _Shape = tuple[int, ...]
@@ -41,18 +44,11 @@ def _reduces(graph: Graph, index: int) -> bool:
 
 
 def _space(
-    graph: Graph, members: frozenset[int], contractions: list[int], reductions: list[int]
+    graph: Graph, members: frozenset[int], reductions: list[int]
 ) -> tuple[_Shape | None, _Shape, tuple[_Shape, ...]]:
     """The shape that a kernel of these ops iterates over (None when there is none), the axes that it reduces, and the
     shapes that its results may have."""
     ops = graph.ops
-    if contractions:
-        lead = min(contractions)
-        space = ops[lead].out.shape
-        together = len(contractions) <= MAX_SIBLINGS and all(
-            i == lead or are_siblings(graph, lead, i) for i in contractions
-        )
-        return (space if together and not reductions else None), (), (space,)
     if reductions:
         first = ops[reductions[0]]
         space, axes = ops[first.inputs[0]].out.shape, tuple(first.attribute("axes"))
@@ -98,11 +94,14 @@ def _rolls_fit(graph: Graph, members: frozenset[int], space: _Shape, axes: _Shap
 def _is_attention(
     graph: Graph, root: Sequence[int], members: frozenset[int], escaping: tuple[int, ...], values: int
 ) -> bool:
-    """Whether the ops are one attention chain, alone or with the copy that puts its result in another order."""
+    """Whether the ops are one attention chain, alone or with what computes its queries and keys head by head, and
+    with the copy that puts its result in another order."""
     chain = attention_chain(graph, values)
     if chain is None or not chain.ops <= members or unfit_because(graph, chain) is not None:
         return False
     behind = members - chain.ops
+    if behind:
+        behind -= head_ops(graph, root, chain, QUERIES, members) | head_ops(graph, root, chain, KEYS, members)
     if escaping != (max(members),):
         return False
     inner = chain.ops - {values}

@@ -1,7 +1,8 @@
 """The start of every path: each contraction and each reduction alone, each chain of pointwise ops one atom.
 
 A chain never crosses the border of a reduction chain (engine.grouping.rowwise), so that a rule can fuse
-the chain as a whole, and what follows it remains a question of its own.
+the chain as a whole, and what follows it remains a question of its own. So does what follows the scaling of the rows of
+a wide product: scaled where it is computed, the product is stored in half the bytes, whoever reads it.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from engine.grouping.partition import Facts, Partition
+from engine.ir.ops import OpClass
 
 
 def start_partition(facts: Facts, chains: Sequence[frozenset[int]]) -> Partition:
     """The finest partition in which pointwise ops that feed each other directly are together where that is legal."""
-    room = {op: number for number, chain in enumerate(chains) for op in chain}
+    room = {op: -1 - op for op in _row_scalings(facts)}
+    room.update({op: number for number, chain in enumerate(chains) for op in chain})
     return merge_pointwise(Partition.finest(facts), room)
 
 
@@ -37,6 +40,22 @@ def merge_pointwise(partition: Partition, room: dict[int, int]) -> Partition:
                 if merged is not None:
                     partition, changed = merged, True
     return partition
+
+
+def _row_scalings(facts: Facts) -> tuple[int, ...]:
+    """Ops that multiply each row of a product by a number of its own, and round what was wider than its operands."""
+    ops = facts.graph.ops
+    found = []
+    for index, op in enumerate(ops):
+        if op.kind != "mul" or not facts.is_pointwise(index):
+            continue
+        product, scale = op.inputs
+        if facts.classes[product] is not OpClass.CONTRACTION or not facts.computes(facts.root[scale]):
+            continue
+        wide, operand = ops[product].out.element_bytes, ops[ops[product].inputs[0]].out.element_bytes
+        if facts.shape(scale)[-1:] == (1,) and op.out.element_bytes < wide > operand:
+            found.append(index)
+    return tuple(found)
 
 
 def _is_alone(partition: Partition, index: int) -> bool:

@@ -95,7 +95,7 @@ def _closing(facts: Facts, reductions: set[int], opening: set[int], source: int)
             belongs = not others
         else:
             is_tail = ops[index].kind == "cast" or (ops[index].kind in _TAIL and len(others) == 1)
-            belongs = bool(known - full) or is_tail
+            belongs = facts.shape(index) == space and (bool(known - full) or is_tail)
         if belongs and all(_is_row_vector(facts, i, space, reduced) for i in others):
             found.add(index)
             derived.add(index)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from engine.grouping.assembly import assemble_plan
 from engine.grouping.partition import Facts, Partition
 from engine.grouping.pieces import merge_pointwise, start_partition
+from engine.grouping.prepared import take_out_prepared
+from engine.grouping.rebuilding import copied
+from engine.grouping.rewrites import REWRITES
+from engine.grouping.rewriting import Rewriting
 from engine.grouping.rowwise import reduction_chains
 from engine.grouping.rules import RULES
 from engine.grouping.site import APART, Rule, Site
 from engine.ir.builder import GraphBuilder
 from engine.ir.graph import Graph
-from engine.ir.plan import Grouping
+from engine.ir.plan import Grouping, Preparation
 from engine.ir.shapes import GraphError
 from engine.ir.verify import verify
 from engine.vocabulary import Fork, Option
@@ -31,9 +35,11 @@ class _Question:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """After some decisions: the partition so far, the position of the open question (the number of questions at the
-    end), and the decisions by knob."""
+    """After all rewrites and some decisions: the questions of the graph and what is prepared for it, the partition so
+    far, the position of the open question (the number of questions at the end), and the decisions by knob."""
 
+    questions: tuple[_Question, ...]
+    prepared: tuple[Preparation, ...]
     partition: Partition
     position: int
     decisions: dict[str, str]
@@ -48,31 +54,34 @@ def grouping_space(graph: Graph) -> GroupingSpace:
 class GroupingSpace:
     """`fork(path)` asks the next structural question, `grouping(path)` is the plan of a finished path.
 
+    Questions that change the graph come first, then those that divide it.
     Sites with equal context share a knob: the first one decides, the others follow where that is legal for them.
     """
 
     def __init__(self, graph: Graph) -> None:
-        facts = Facts.of(_without_dead_ops(verify(graph)))
-        start = start_partition(facts, reduction_chains(facts))
-        self._questions = _questions(start)
-        self._states: dict[Path, _State] = {(): self._advance(start, 0, {})}
+        first = Rewriting.begun(_without_dead_ops(verify(graph)), REWRITES)
+        self._states: dict[Path, Rewriting | _State] = {(): _after(first)}
 
     def fork(self, path: Path) -> Fork | None:
         """The question after `path`, or None when all is decided. Raises GraphError for a path of another space."""
         state = self._state(path)
+        if isinstance(state, Rewriting):
+            return state.fork
         if state.fused is None:
             return None
-        question = self._questions[state.position]
+        question = state.questions[state.position]
         return Fork(question.knob, tuple(Option(((question.knob, answer),)) for answer in question.rule.answers))
 
     def grouping(self, path: Path) -> Grouping:
         """The plan at the end of a path. Raises GraphError when questions are open after it."""
         state = self._state(path)
-        if state.fused is not None:
-            raise GraphError(f"the path leaves {self._questions[state.position].knob} open")
-        return assemble_plan(merge_pointwise(state.partition, {}), path)
+        fork = self.fork(path)
+        if fork is not None:
+            raise GraphError(f"the path leaves {fork.name} open")
+        assert isinstance(state, _State)
+        return assemble_plan(merge_pointwise(state.partition, {}), path, state.prepared)
 
-    def _state(self, path: Path) -> _State:
+    def _state(self, path: Path) -> Rewriting | _State:
         known = self._states.get(path)
         if known is not None:
             return known
@@ -81,29 +90,49 @@ class GroupingSpace:
         if fork is None or path[-1] not in fork.options:
             raise GraphError(f"{path[-1]} answers no question of this graph")
         ((knob, value),) = path[-1].knobs
-        chosen = before.fused if value != APART and before.fused is not None else self._apart(before)
-        state = self._advance(chosen, before.position + 1, {**before.decisions, knob: str(value)})
+        if isinstance(before, Rewriting):
+            state = _after(before.answered(str(value)))
+        else:
+            state = _decided(before, knob, str(value))
         if len(self._states) >= _REMEMBERED:
-            self._states = {(): self._states[()]}
+            prefixes = (path[:length] for length in range(len(path)))
+            self._states = {prefix: self._states[prefix] for prefix in prefixes if prefix in self._states}
         self._states[path] = state
         return state
 
-    def _apart(self, state: _State) -> Partition:
-        question = self._questions[state.position]
-        return question.rule.apart(state.partition, question.site)
 
-    def _advance(self, partition: Partition, position: int, decisions: dict[str, str]) -> _State:
-        """Follow earlier decisions at equal sites until a question is open."""
-        for number in range(position, len(self._questions)):
-            question = self._questions[number]
-            decided = decisions.get(question.knob)
-            fused = question.rule.fused(partition, question.site)
-            if fused is None:
-                continue
-            if decided is None:
-                return _State(partition, number, decisions, fused)
-            partition = fused if decided != APART else question.rule.apart(partition, question.site)
-        return _State(partition, len(self._questions), decisions, None)
+def _after(rewriting: Rewriting) -> Rewriting | _State:
+    """The open rewrite, or the first question of the rewritten graph."""
+    if rewriting.fork is not None:
+        return rewriting
+    prepared = take_out_prepared(rewriting.graph)
+    facts = Facts.of(prepared.graph)
+    start = start_partition(facts, reduction_chains(facts))
+    return _advance(_State(_questions(start), prepared.steps, start, 0, {}, None))
+
+
+def _decided(before: _State, knob: str, answer: str) -> _State:
+    question = before.questions[before.position]
+    partition = before.fused if answer != APART else None
+    if partition is None:
+        partition = question.rule.apart(before.partition, question.site)
+    decisions = {**before.decisions, knob: answer}
+    return _advance(replace(before, partition=partition, position=before.position + 1, decisions=decisions))
+
+
+def _advance(state: _State) -> _State:
+    """Follow earlier decisions at equal sites until a question is open."""
+    partition = state.partition
+    for number in range(state.position, len(state.questions)):
+        question = state.questions[number]
+        decided = state.decisions.get(question.knob)
+        fused = question.rule.fused(partition, question.site)
+        if fused is None:
+            continue
+        if decided is None:
+            return replace(state, partition=partition, position=number, fused=fused)
+        partition = fused if decided != APART else question.rule.apart(partition, question.site)
+    return replace(state, partition=partition, position=len(state.questions), fused=None)
 
 
 def _questions(start: Partition) -> tuple[_Question, ...]:
@@ -119,13 +148,7 @@ def _questions(start: Partition) -> tuple[_Question, ...]:
 def _without_dead_ops(graph: Graph) -> Graph:
     """The graph without ops that no output needs; an output that is a constant becomes a copy of it."""
     builder = GraphBuilder()
-    labels = graph.labels or ("",) * len(graph.inputs)
-    where: dict[int, int] = {}
-    for index, op in enumerate(graph.ops):
-        if op.kind == "input":
-            where[index] = builder.input(op.out, labels[graph.inputs.index(index)])
-        else:
-            where[index] = builder.append(type(op)(op.kind, tuple(where[i] for i in op.inputs), op.out, op.attributes))
+    where = copied(graph, builder)
     outputs = [
         builder.add("copy", where[i], dtype=graph.ops[i].out.dtype) if graph.ops[i].kind == "constant" else where[i]
         for i in graph.outputs

@@ -17,6 +17,7 @@ class GraphBuilder:
         self._ops: list[Op] = []
         self._inputs: list[int] = []
         self._labels: list[str] = []
+        self._weights: list[int] = []
         self._seen: dict[str, int] = {}
 
     def __len__(self) -> int:
@@ -28,9 +29,11 @@ class GraphBuilder:
     def spec(self, index: int) -> TensorSpec:
         return self._ops[index].out
 
-    def input(self, spec: TensorSpec, label: str = "") -> int:
-        """Add an input of the graph; inputs are never merged."""
+    def input(self, spec: TensorSpec, label: str = "", weight: bool = False) -> int:
+        """Add an input of the graph, a `weight` where it never changes between calls; inputs are never merged."""
         self._ops.append(Op("input", (), spec))
+        if weight:
+            self._weights.append(len(self._inputs))
         self._inputs.append(len(self._ops) - 1)
         self._labels.append(label)
         return len(self._ops) - 1
@@ -110,4 +113,5 @@ class GraphBuilder:
             if index in needed
         )
         labels = tuple(self._labels) if any(self._labels) else ()
-        return verify(Graph(ops, tuple(where[i] for i in self._inputs), tuple(where[i] for i in outputs), labels))
+        inputs, results = tuple(where[i] for i in self._inputs), tuple(where[i] for i in outputs)
+        return verify(Graph(ops, inputs, results, labels, tuple(self._weights)))

@@ -100,12 +100,14 @@ class Graph:
     """Ops in topological order; `inputs` and `outputs` are op indices. Input ops have kind "input".
 
     `labels` are for people only (one per input, e.g. "x" or "weight"); they take no part in any key.
+    `weights` are positions in `inputs`, ascending: inputs that never change between calls, as a module's parameters.
     """
 
     ops: tuple[Op, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     labels: tuple[str, ...] = ()
+    weights: tuple[int, ...] = ()
 
     def users(self, index: int) -> tuple[int, ...]:
         """Indices of the ops that read op `index`, in order."""

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from engine.ir.foreign import Identity
 from engine.ir.graph import Attribute, Graph, Op, TensorSpec
 from engine.ir.kernel import Kernel
-from engine.ir.plan import BufferView, Grouping, KernelCall, Program
+from engine.ir.plan import BufferView, Grouping, KernelCall, Preparation, Program
 from engine.ir.shapes import GraphError
 from engine.ir.verify import verify
 from engine.ir.verify_plan import verify_body, verify_grouping
@@ -60,6 +60,7 @@ def program_from_json(text: str) -> Program:
 def grouping_to_json(grouping: Grouping) -> str:
     """Each distinct kernel is written once, however often it is called."""
     kernels = list(dict.fromkeys(_dump(_kernel_data(call.kernel)) for call in grouping.calls))
+    prepared = [_preparation_data(preparation) for preparation in grouping.prepared]
     return _dump(
         {
             "buffers": [_spec_data(spec) for spec in grouping.buffers],
@@ -74,6 +75,7 @@ def grouping_to_json(grouping: Grouping) -> str:
             ],
             "outputs": [_view_data(view) for view in grouping.outputs],
             "decisions": [option.knobs for option in grouping.decisions],
+            **({"prepared": prepared} if prepared else {}),
         }
     )
 
@@ -101,7 +103,7 @@ def _read(text: str, parse: Callable[[Any], T]) -> T:
 
 
 def _graph_data(graph: Graph) -> dict[str, object]:
-    return {
+    data: dict[str, object] = {
         "ops": [
             {
                 "kind": op.kind,
@@ -115,6 +117,7 @@ def _graph_data(graph: Graph) -> dict[str, object]:
         "outputs": graph.outputs,
         "labels": graph.labels,
     }
+    return {**data, "weights": graph.weights} if graph.weights else data
 
 
 def _graph(data: Any) -> Graph:
@@ -128,7 +131,8 @@ def _graph(data: Any) -> Graph:
         for row in data["ops"]
     )
     labels = tuple(_text(label) for label in data["labels"])
-    return verify(Graph(ops, _integers(data["inputs"]), _integers(data["outputs"]), labels))
+    weights = _integers(data.get("weights", []))
+    return verify(Graph(ops, _integers(data["inputs"]), _integers(data["outputs"]), labels, weights))
 
 
 def _program(data: Any) -> Program:
@@ -171,7 +175,19 @@ def _grouping(data: Any) -> Grouping:
     )
     decisions = tuple(Option(tuple((_text(name), _knob_value(value)) for name, value in o)) for o in data["decisions"])
     outputs = tuple(_view(view) for view in data["outputs"])
-    return verify_grouping(Grouping(tuple(_spec(row) for row in data["buffers"]), calls, outputs, decisions))
+    buffers = tuple(_spec(row) for row in data["buffers"])
+    prepared = tuple(_preparation(row) for row in data.get("prepared", []))
+    return verify_grouping(Grouping(buffers, calls, outputs, decisions, prepared))
+
+
+def _preparation_data(preparation: Preparation) -> dict[str, object]:
+    arguments = [_view_data(view) for view in preparation.arguments]
+    return {"body": _graph_data(preparation.body), "arguments": arguments, "results": preparation.results}
+
+
+def _preparation(row: Any) -> Preparation:
+    arguments = tuple(_view(view) for view in row["arguments"])
+    return Preparation(_graph(row["body"]), arguments, _integers(row["results"]))
 
 
 def _spec_data(spec: TensorSpec) -> dict[str, object]:

@@ -11,6 +11,7 @@ import math
 from engine.ir.extern import CONVOLUTION
 from engine.ir.graph import Graph, Op, TensorSpec
 from engine.ir.ops import FLOPS_PER_ELEMENT, REDUCTIONS
+from engine.ir.siblings import product_parts, reached_products, storage_roots
 
 MAX_BYTES = 2**63
 
@@ -21,6 +22,13 @@ def matmul_extents(body: Graph, matmul: Op) -> tuple[int, int, int, int]:
     if len(right) == 2:
         return 1, math.prod(left[:-1]), right[1], left[-1]
     return math.prod(left[:-2]), left[-2], right[-1], left[-1]
+
+
+def product_columns(body: Graph) -> int:
+    """Columns of the products that lie side by side in one kernel; those of one product where they are held at once,
+    and 0 where the body is no kernel of products."""
+    parts = product_parts(body, reached_products(body, storage_roots(body), range(len(body.ops))))
+    return sum(matmul_extents(body, body.ops[matmuls[0]])[2] for matmuls in parts or ())
 
 
 def count_flops(body: Graph) -> int:
@@ -74,7 +82,8 @@ def describe_shape(family: str, body: Graph) -> str:
     """For people: "MxNxK dtype" of a contraction (batch in front when above 1), else "16384x4096 bfloat16"."""
     for op in body.ops:
         if op.kind == "matmul":
-            extents = matmul_extents(body, op)
+            batch, rows, columns, depth = matmul_extents(body, op)
+            extents = (batch, rows, product_columns(body) or columns, depth)
             return _text(extents if extents[0] > 1 else extents[1:], body.ops[op.inputs[0]].out.dtype)
     shapes = [body.ops[op.inputs[0]].out.shape for op in body.ops if op.kind in REDUCTIONS]
     shape = shapes[0] if family == "rowwise" and shapes else body.ops[body.outputs[0]].out.shape

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from functools import lru_cache
 
 from engine.ir.graph import Graph, Op, TensorSpec
 from engine.ir.ops import COMMUTATIVE
@@ -23,8 +24,12 @@ ALIGNMENT_BYTES = 16
 """The widest vector load; an offset's remainder to it is all that a time depends on."""
 
 
+@lru_cache(maxsize=8192)
 def structural_key(family: str, body: Graph) -> str:
-    """24 hex digits, the same in any process and for any hash seed."""
+    """24 hex digits, the same in any process and for any hash seed.
+
+    Remembered, because groupings of one graph share most of their bodies.
+    """
     text = json.dumps(canonical_form(family, body), separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:KEY_DIGITS]
 

@@ -154,6 +154,10 @@ def _verify_ends(graph: Graph) -> None:
         index for index, op in enumerate(graph.ops) if op.kind == "input"
     }:
         raise GraphError("the graph's inputs are its input ops, each once")
+    if not all(_is_index(i, len(graph.inputs)) for i in graph.weights) or list(graph.weights) != sorted(
+        set(graph.weights)
+    ):
+        raise GraphError("a graph's weights are positions of inputs, in order")
     if graph.labels and len(graph.labels) != len(graph.inputs):
         raise GraphError("a graph has one label an input, or none")
     if not all(isinstance(t, str) and len(t) <= MAX_LABEL and t.isprintable() for t in graph.labels):

@@ -6,7 +6,7 @@ from engine.ir.foreign import FOREIGN, NO_BODY, Identity
 from engine.ir.graph import Graph, TensorSpec
 from engine.ir.kernel import Kernel
 from engine.ir.ops import OP_CLASS, OpClass
-from engine.ir.plan import BufferView, Grouping, KernelCall
+from engine.ir.plan import BufferView, Grouping, KernelCall, Preparation
 from engine.ir.shapes import GraphError
 from engine.ir.siblings import MAX_SIBLINGS
 from engine.ir.verify import verify, verify_spec
@@ -39,8 +39,8 @@ def verify_body(family: str, body: Graph, foreign: Identity | None = None) -> No
     )
     calls = classes.count(OpClass.EXTERN)
     fits = {
-        "contraction": 1 <= contractions <= MAX_SIBLINGS and wide == 0,
-        "attention": contractions == 2 and reductions == 2,
+        "contraction": 1 <= contractions <= MAX_SIBLINGS,
+        "attention": contractions == 2 and reductions >= 2,
         "rowwise": contractions == 0 and reductions > 0,
         "pointwise": contractions == 0 and wide == 0,
         "extern": contractions == 0 and reductions == 0,
@@ -56,14 +56,17 @@ def verify_grouping(grouping: Grouping) -> Grouping:
     that is read before it is written, or written twice."""
     for spec in grouping.buffers:
         verify_spec(spec)
-    written = {result for call in grouping.calls for result in call.results}
-    ready = set(range(len(grouping.buffers))) - written
-    for position, call in enumerate(grouping.calls):
+    steps: list[tuple[str, KernelCall | Preparation, Graph]] = [
+        *((f"preparation {i}", step, step.body) for i, step in enumerate(grouping.prepared)),
+        *((f"call {i}", call, call.kernel.body) for i, call in enumerate(grouping.calls)),
+    ]
+    ready = set(range(len(grouping.buffers))) - {result for _, step, _ in steps for result in step.results}
+    for name, step, body in steps:
         try:
-            _verify_call(grouping, call, ready)
+            _verify_step(grouping, step, body, ready)
         except GraphError as error:
-            raise GraphError(f"call {position}: {error}") from None
-        ready.update(call.results)
+            raise GraphError(f"{name}: {error}") from None
+        ready.update(step.results)
     if not grouping.outputs:
         raise GraphError("a grouping has at least one output")
     for view in grouping.outputs:
@@ -71,15 +74,16 @@ def verify_grouping(grouping: Grouping) -> Grouping:
     return grouping
 
 
-def _verify_call(grouping: Grouping, call: KernelCall, ready: set[int]) -> None:
-    wanted = call.kernel.body.input_specs()
-    if len(call.arguments) != len(wanted) or len(call.results) != len(call.kernel.body.outputs):
+def _verify_step(grouping: Grouping, call: KernelCall | Preparation, body: Graph, ready: set[int]) -> None:
+    """Raise GraphError unless the step's arguments are what its body reads, and its results what the body gives."""
+    wanted = body.input_specs()
+    if len(call.arguments) != len(wanted) or len(call.results) != len(body.outputs):
         raise GraphError("has more or fewer arguments or results than its kernel")
     for view, spec in zip(call.arguments, wanted, strict=True):
         _verify_buffer_view(grouping, view, ready)
         if view.spec != spec:
             raise GraphError("passes a tensor that isn't the one its kernel reads")
-    for buffer, spec in zip(call.results, call.kernel.body.output_specs(), strict=True):
+    for buffer, spec in zip(call.results, body.output_specs(), strict=True):
         if not 0 <= buffer < len(grouping.buffers) or buffer in ready:
             raise GraphError("writes a buffer that doesn't exist or is written already")
         if grouping.buffers[buffer] != TensorSpec.contiguous(spec.shape, spec.dtype):

@@ -8,6 +8,7 @@ import torch
 from engine.capture import TargetOptions
 from engine.capture.errors import TargetOptionError, UnsupportedOpError
 from engine.capture.models import attend
+from engine.grouping import grouping_space
 from engine.ir import verify
 from engine.ir.graph import Graph
 from engine.runtime.reference import evaluate
@@ -109,3 +110,19 @@ def test_attention_that_is_not_covered_is_named() -> None:
         attend(torch.nn.Identity(), q, q, q, None, softcap=30.0)
     with pytest.raises(UnsupportedOpError, match="without a causal mask"):
         attend(torch.nn.Identity(), q, q, q, None, is_causal=False, sliding_window=2)
+
+
+def test_parameters_and_buffers_are_weights_and_what_is_fed_is_not() -> None:
+    graph = captured("qwen3", TargetOptions(None, "bfloat16", 16, 1))
+    fed = [label for place, label in enumerate(graph.labels) if place not in graph.weights]
+    assert fed == ["input_ids"]
+    layer = captured("qwen3", TargetOptions(0, "bfloat16", 16, 1))
+    fed = [label for place, label in enumerate(layer.labels) if place not in layer.weights]
+    assert fed == ["hidden_states", "position_embeddings.0", "position_embeddings.1"]
+
+
+def test_a_layer_is_asked_whether_the_scale_of_each_norm_moves() -> None:
+    space = grouping_space(captured("qwen3", TargetOptions(0, "bfloat16", 16, 1)))
+    first = space.fork(())
+    second = space.fork(first.options[1:2]) if first is not None else None
+    assert [fork.name for fork in (first, second) if fork is not None] == ["NORM_SCALE_0", "NORM_SCALE_1"]

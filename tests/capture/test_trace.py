@@ -235,3 +235,9 @@ def test_what_can_not_be_captured_is_one_sentence(code: str, error: type[Excepti
     assert sentence in text
     assert "\n" not in text
     assert text.endswith(".")
+
+
+def test_a_modules_parameters_are_weights_and_tensors_are_not() -> None:
+    graph = captured("nn.Linear(8, 4)(torch.randn(2, 8))").graph
+    assert [graph.labels[place] for place in graph.weights] == ["linear0.weight", "linear0.bias"]
+    assert captured("F.linear(torch.randn(2, 8), torch.randn(4, 8))").graph.weights == ()

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.codegen import declined_because
+from engine.codegen import declined_because, illegal_because, is_generated, offered_schedules, render
 from engine.grouping import grouping_space
 from engine.ir import Graph, GraphBuilder, GraphError, TensorSpec
 from engine.ir.extern import arguments_to_json
 from engine.ir.verify_plan import verify_grouping, verify_kernel
+from engine.vocabulary import Target
 from tests.codegen.moving_bodies import POINTWISE_MOVES, ROWWISE_MOVES, add_rotary, rotated, tensor
 from tests.grouping.test_space import all_paths, assert_same_function, families, labels, walk
 from tests.ir.graphs import add_rms_norm, add_softmax
@@ -122,15 +123,19 @@ def cumulative() -> Graph:
     return b.build(add_softmax(b, b.add("exp", done)))
 
 
-def test_an_aten_op_is_a_kernel_of_its_own_and_declined_by_its_name() -> None:
+def test_an_aten_op_is_a_kernel_of_its_own_with_one_schedule_and_no_text() -> None:
     space = grouping_space(cumulative())
     for choose in (0, 1, random.Random(2)):
         plan = verify_grouping(space.grouping(walk(space, choose)))
         (call,) = [c for c in plan.calls if c.kernel.family == "extern"]
         assert call.kernel.label == "cumsum"
         assert len(verify_kernel(call.kernel).body.ops) == 2
-        assert "aten.cumsum.default" in str(declined_because(call.kernel))
-        assert all(declined_because(c.kernel) is None for c in plan.calls if c is not call)
+        assert all(declined_because(c.kernel) is None for c in plan.calls)
+        assert [is_generated(c.kernel) for c in plan.calls].count(False) == 1
+        (schedule,) = offered_schedules(call.kernel, Target())
+        assert illegal_because(call.kernel, schedule, Target()) is None
+        with pytest.raises(ValueError, match=r"aten\.cumsum\.default"):
+            render(call.kernel, schedule)
 
 
 @st.composite

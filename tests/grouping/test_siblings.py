@@ -11,11 +11,12 @@ from tests.grouping.test_space import all_paths, assert_same_function, families,
 from tests.ir.graphs import contiguous, feed_forward
 
 
-def walk_merging(space: GroupingSpace, answer: str) -> tuple[Option, ...]:
-    """Siblings answered with `answer`, everything else fused."""
+def walk_merging(space: GroupingSpace, answer: str, beside: str = "apart") -> tuple[Option, ...]:
+    """Siblings answered with `answer`, those of unequal widths with `beside`, everything else fused."""
     path: tuple[Option, ...] = ()
     while (fork := space.fork(path)) is not None:
-        wanted = answer if fork.name.startswith("MERGE_SIBLINGS") else "fused"
+        rule = fork.name.rsplit("_", 1)[0]
+        wanted = {"MERGE_SIBLINGS": answer, "SIDE_BY_SIDE": beside}.get(rule, "fused")
         path = (*path, next(o for o in fork.options if o.knobs[0][1] == wanted))
     return path
 
@@ -52,6 +53,29 @@ def test_siblings_of_any_number_up_to_three_share_a_kernel_and_store_a_result_ea
         plan = space.grouping(walk_merging(space, "merged"))
         assert sorted(len(call.results) for call in plan.calls) == sorted(kernels)
         assert_same_function(graph, plan)
+
+
+@pytest.mark.parametrize(
+    ("widths", "results"),
+    [((24, 8), [2]), ((24, 8, 8), [3]), ((24, 24, 8), [3]), ((24, 8, 16, 16), [1, 3]), ((8, 8), [1, 1])],
+)
+def test_siblings_of_unequal_widths_lie_side_by_side(widths: tuple[int, ...], results: list[int]) -> None:
+    graph = projections(*widths)
+    space = grouping_space(graph)
+    plan = verify_grouping(space.grouping(walk_merging(space, "apart", "merged")))
+    assert sorted(len(call.results) for call in plan.calls) == results
+    for call in plan.calls:
+        assert declined_because(verify_kernel(call.kernel)) is None
+    assert_same_function(graph, plan)
+
+
+def test_side_by_side_is_the_first_answer_and_leaves_nothing_to_merge() -> None:
+    space = grouping_space(projections(24, 8, 8))
+    fork = space.fork(())
+    assert fork is not None
+    assert [str(option) for option in fork.options] == ["SIDE_BY_SIDE_0=merged", "SIDE_BY_SIDE_0=apart"]
+    assert space.fork((fork.options[0],)) is None
+    assert str(space.fork((fork.options[1],))).count("MERGE_SIBLINGS_0") == 3
 
 
 @pytest.mark.parametrize("graph", [projections(24, 8), projections(24)], ids=["widths", "alone"])

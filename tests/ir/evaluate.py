@@ -84,9 +84,10 @@ def evaluate(graph: Graph, storages: Sequence[Array]) -> list[Array]:
 def run_plan(plan: Grouping, storages: Sequence[Array]) -> list[Array]:
     """Outputs of a grouping, kernel by kernel."""
     buffers: dict[int, Array] = dict(enumerate(storages))
-    for call in plan.calls:
-        arguments = [buffers[view.buffer] for view in call.arguments]
-        for buffer, value in zip(call.results, evaluate(call.kernel.body, arguments), strict=True):
+    steps = [(step.body, step.arguments, step.results) for step in plan.prepared]
+    for body, views, results in (*steps, *((c.kernel.body, c.arguments, c.results) for c in plan.calls)):
+        arguments = [buffers[view.buffer] for view in views]
+        for buffer, value in zip(results, evaluate(body, arguments), strict=True):
             buffers[buffer] = np.ascontiguousarray(value).reshape(-1)
     return [read(buffers[view.buffer], view.spec) for view in plan.outputs]
 

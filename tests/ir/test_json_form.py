@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,12 +21,31 @@ from engine.ir.json_form import (
     program_to_json,
 )
 from engine.ir.plan import Program
+from tests.grouping.rewritable import stored_weights
 from tests.ir.graphs import contiguous, feed_forward, linear_gelu, random_graphs
 
 
 @given(random_graphs())
 def test_a_graph_comes_back_equal(graph: Graph) -> None:
     assert graph_from_json(graph_to_json(graph)) == graph
+
+
+def test_weights_come_back_and_a_graph_without_them_says_nothing() -> None:
+    graph = stored_weights()
+    assert graph.weights == (1, 2)
+    assert graph_from_json(graph_to_json(graph)) == graph
+    assert "weights" not in graph_to_json(linear_gelu())
+
+
+def test_what_a_grouping_prepares_comes_back_and_one_without_says_nothing() -> None:
+    space = grouping_space(stored_weights())
+    path = ()
+    while (fork := space.fork(path)) is not None:
+        path = (*path, fork.options[-1])
+    plan = space.grouping(path)
+    assert len(plan.prepared) == 2
+    assert grouping_from_json(grouping_to_json(plan)) == plan
+    assert "prepared" not in grouping_to_json(replace(plan, prepared=()))
 
 
 def test_a_kernel_comes_back_with_its_key_and_label() -> None:

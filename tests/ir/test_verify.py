@@ -113,3 +113,11 @@ def test_a_constant_has_no_storage_to_view() -> None:
 def test_bad_ends_are_refused(change: dict[str, tuple[object, ...]]) -> None:
     with pytest.raises(GraphError):
         verify(replace(linear_gelu(), **change))
+
+
+@pytest.mark.parametrize("weights", [(1,), (0, 0), (-1,), (True,)])
+def test_weights_are_positions_of_inputs(weights: tuple[int, ...]) -> None:
+    graph = Graph((Op("input", (), F32), Op("exp", (0,), F32)), (0,), (1,))
+    assert verify(replace(graph, weights=(0,))).weights == (0,)
+    with pytest.raises(GraphError, match="weights are positions"):
+        verify(replace(graph, weights=weights))
