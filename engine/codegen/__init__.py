@@ -11,6 +11,7 @@ from types import MappingProxyType
 from engine.codegen import legality
 from engine.codegen.attention import Attention
 from engine.codegen.contraction import Contraction
+from engine.codegen.dependent_launch import with_dependent_launch
 from engine.codegen.extern import Extern
 from engine.codegen.family import Family
 from engine.codegen.pointwise import Pointwise
@@ -54,9 +55,18 @@ def declined_because(kernel: Kernel) -> str | None:
     return family.declined_because(kernel.body)
 
 
-def render(kernel: Kernel, schedule: Schedule, target: Target = _H200) -> KernelSource:
-    """The source of a legal schedule. `target` gives a persistent kernel its number of programs."""
-    return FAMILIES[kernel.family].render(kernel, schedule, target)
+def is_generated(kernel: Kernel) -> bool:
+    """Whether the kernel has a text of its own; one that hasn't is a library's call, and runs as that."""
+    return kernel.family != Extern.name
+
+
+def render(kernel: Kernel, schedule: Schedule, target: Target = _H200, *, pdl: bool = False) -> KernelSource:
+    """The source of a legal schedule. `target` gives a persistent kernel its number of programs.
+
+    With `pdl` it is fit for programmatic dependent launch (capability 90 and above).
+    """
+    source = FAMILIES[kernel.family].render(kernel, schedule, target)
+    return with_dependent_launch(source) if pdl else source
 
 
 __all__ = [
@@ -66,7 +76,9 @@ __all__ = [
     "KernelSource",
     "declined_because",
     "illegal_because",
+    "is_generated",
     "offered_schedules",
     "render",
     "schedule_space",
+    "with_dependent_launch",
 ]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from engine.codegen.attention_prologue import key_frame, streamed_bytes
 from engine.codegen.emit import resolve
 from engine.codegen.family import Unsupported
 from engine.codegen.frames import Digit, Frame, FrameError, split_by_axes, whole_frame
 from engine.codegen.outputs import Output, stored_outputs
 from engine.ir.attention import AttentionChain, attention_chain, unfit_because
 from engine.ir.attention_mask import Masking, read_masking
+from engine.ir.attention_prologue import KEYS, QUERIES, operand_prologue
 from engine.ir.graph import DTYPE_BYTES, Graph, TensorSpec
 from engine.ir.measures import matmul_extents
 
@@ -33,12 +35,18 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Input op `source` at storage positions `place`; `rows` is its descriptor form; where it has none, why."""
+    """Input op `source` at storage positions `place`; `rows` is its descriptor form; where it has none, why.
+
+    A `computed` operand is op `source` of the body, a computed one, and `place` walks it as [batch, row, head];
+    `streamed_bytes` are loaded for each of its elements.
+    """
 
     source: int
     place: Frame
     rows: Rows | None
     no_rows: str
+    computed: bool = False
+    streamed_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +100,8 @@ def attention_facts(body: Graph) -> AttentionFacts:
     batch, rows, keys, depth = matmul_extents(body, scores)
     width = matmul_extents(body, values)[2]
     operands = (
-        _loaded(body, scores.inputs[0], batch, (rows, depth), "queries"),
-        _loaded(body, scores.inputs[1], batch, (depth, keys), "keys"),
+        _computed(body, chain, QUERIES) or _loaded(body, scores.inputs[0], batch, (rows, depth), "queries"),
+        _computed(body, chain, KEYS) or _loaded(body, scores.inputs[1], batch, (depth, keys), "keys"),
         _loaded(body, values.inputs[1], batch, (keys, width), "values"),
     )
     _check_single_use(body, chain)
@@ -116,6 +124,22 @@ def attention_facts(body: Graph) -> AttentionFacts:
 def _tile(extent: int) -> int:
     """The smallest power of two, of at least 16, that holds `extent`."""
     return max(_SMALLEST_TILE, 1 << max(extent - 1, 0).bit_length())
+
+
+def _computed(body: Graph, chain: AttentionChain, operand: int) -> Loaded | None:
+    """The operand as what the kernel computes head by head from what it loads, or None where it doesn't."""
+    batch, rows, keys, depth = matmul_extents(body, body.ops[chain.scores])
+    frame = whole_frame(batch * rows * depth) if operand == QUERIES else key_frame(batch, keys, depth)
+    source, place = resolve(body, body.ops[chain.scores].inputs[operand], frame)
+    if body.ops[source].kind == "input":
+        return None
+    if source not in operand_prologue(body, chain, operand):
+        raise Unsupported(
+            "Queries and keys of an attention kernel are read from memory, or computed head by head in it."
+        )
+    count = rows if operand == QUERIES else keys
+    streamed = streamed_bytes(body, source, place, (depth, count))
+    return Loaded(source, place, None, "it is computed in the kernel", computed=True, streamed_bytes=streamed)
 
 
 def _loaded(body: Graph, index: int, batch: int, extents: tuple[int, int], name: str) -> Loaded:

@@ -23,6 +23,8 @@ _MOST_BLOCK = 128
 _MOST_OF_A_THREAD = 176
 _MOST_MMA_OF_A_THREAD = 128
 """Scores, accumulators and addresses a thread up to which kernels don't spill (ptxas, sm_90)."""
+_MOST_COMPUTED_OF_A_THREAD = 64
+"""Elements of a computed tile a thread up to which a norm and a rotation of it don't spill (ptxas, sm_90)."""
 _MOST_UNROLLED = 1024
 _TMA_SIDE = 256
 
@@ -51,12 +53,17 @@ def attention_rules(facts: AttentionFacts, target: Target) -> tuple[Rule, ...]:
         Rule((*_TILE, "NUM_STAGES"), _shared_in_all(facts, target), law=False),
         Rule(("BLOCK_N", "NUM_STAGES"), _stages(facts), law=False),
         Rule((*_TILE, "PRECISION", "NUM_WARPS"), _float32_work(facts), law=False),
+        Rule((*_TILE, "NUM_WARPS"), _computed_tiles(facts), law=False),
     )
 
 
-def stage_bytes(facts: AttentionFacts, v: Values) -> int:
-    """Shared memory of one stage: a block of keys and one of values."""
-    return int(v["BLOCK_N"]) * (facts.depth_block + facts.width_block) * facts.element_bytes
+def stage_bytes(facts: AttentionFacts, v: Values, *, least: bool = False) -> int:
+    """Shared memory of one stage: a block of keys and one of values; of computed keys, all that they are computed from,
+    or at `least` nothing, since how far Triton pipelines those loads is its own choice."""
+    key = facts.depth_block * facts.element_bytes
+    if facts.key.computed:
+        key = 0 if least else facts.depth_block * facts.key.streamed_bytes
+    return int(v["BLOCK_N"]) * (key + facts.width_block * facts.element_bytes)
 
 
 def _tile_limit(facts: AttentionFacts) -> Check:
@@ -103,7 +110,7 @@ def _shared(facts: AttentionFacts, target: Target) -> Check:
     """A pipelined loop keeps at least one buffer a stage, less one, of the keys and values it streams."""
 
     def broken(v: Values) -> str | None:
-        needed = (int(v["NUM_STAGES"]) - 1) * stage_bytes(facts, v)
+        needed = (int(v["NUM_STAGES"]) - 1) * stage_bytes(facts, v, least=True)
         if needed <= target.shared_bytes:
             return None
         return f"Its pipeline needs {needed} bytes of shared memory, and a block has {target.shared_bytes}."
@@ -115,6 +122,8 @@ def _shared_in_all(facts: AttentionFacts, target: Target) -> Check:
     def broken(v: Values) -> str | None:
         query = int(v["BLOCK_M"]) * max(facts.depth_block, facts.width_block) * facts.element_bytes
         needed = int(v["NUM_STAGES"]) * stage_bytes(facts, v) + query
+        if facts.key.computed:
+            needed += int(v["BLOCK_N"]) * facts.depth_block * facts.element_bytes
         if needed <= target.shared_bytes:
             return None
         return f"It needs about {needed} bytes of shared memory, and a block has {target.shared_bytes}."
@@ -140,9 +149,22 @@ def _warps(facts: AttentionFacts, target: Target) -> Check:
             each += stage_bytes(facts, v) // (8 * 32 * warps)
         if each > limit:
             return f"{each} scores, accumulators and addresses a thread leave no registers for the rest."
-        if m < 16 * warps and n < 16 * warps:
+        share = 8 if facts.key.computed else 16
+        if max(m, n) < share * warps:
             return f"{warps} warps share a tile of {m} x {n}."
         return wgmma_warps(facts.element_bytes, m, warps)
+
+    return broken
+
+
+def _computed_tiles(facts: AttentionFacts) -> Check:
+    def broken(v: Values) -> str | None:
+        sides = (("BLOCK_M", facts.query, "queries"), ("BLOCK_N", facts.key, "keys"))
+        for side, loaded, name in sides:
+            each = int(v[side]) * facts.depth_block // (32 * int(v["NUM_WARPS"]))
+            if loaded.computed and each > _MOST_COMPUTED_OF_A_THREAD:
+                return f"Computing its {name} takes {each} elements a thread, more than its registers hold."
+        return None
 
     return broken
 

@@ -12,6 +12,7 @@ import re
 from collections.abc import Sequence
 
 from engine.codegen.attention_facts import AttentionFacts, Loaded
+from engine.codegen.attention_prologue import computed_tile
 from engine.codegen.emit import Axis, Emitter, IndexSpace, Value
 from engine.codegen.expressions import POINTER_TYPE, TRITON_TYPE, Operand
 from engine.codegen.family import Values
@@ -107,8 +108,8 @@ class _Writer:
         if "query_desc" not in described:
             line(f"d_query = tl.arange(0, {facts.depth_block})[None, :]")
         if "key_desc" not in described:
-            line(f"d_key = tl.arange(0, {facts.depth_block})[:, None]")
-        if "value_desc" not in described:
+            line(f"d_key = tl.arange(0, {facts.depth_block}){'[None, :]' if facts.key.computed else '[:, None]'}")
+        if "value_desc" not in described or facts.key.computed:
             line(f"keys = tl.arange(0, {self.block_n})[:, None]")
 
     def _loop_bounds(self) -> tuple[str, str]:
@@ -133,7 +134,10 @@ class _Writer:
 
     def _write_step(self, query: str) -> None:
         facts, emitter = self.facts, self.emitter
-        key = self._tile(facts.key, "key_desc", (self.key_depth, self.columns), "start")
+        if facts.key.computed:
+            key = self._tile(facts.key, "key_desc", (self.keys, self.key_depth), "start") + ".T"
+        else:
+            key = self._tile(facts.key, "key_desc", (self.key_depth, self.columns), "start")
         emitter.line(f"scores = tl.dot({query}, {key}{self.precision})")
         logits = self._logits()
         factor = facts.masking.scale * _LOG2_E
@@ -186,7 +190,7 @@ class _Writer:
         return name
 
     def _tile(self, loaded: Loaded, name: str, axes: tuple[Axis, Axis], moving: str) -> str:
-        """The name of one operand's tile: loaded through a descriptor, or through pointers."""
+        """The name of one operand's tile: loaded through a descriptor or through pointers, or computed."""
         emitter = self.emitter
         if self.descriptors and loaded.rows is not None:
             rows = loaded.rows
@@ -197,7 +201,6 @@ class _Writer:
             turn = ".T" if tile == "key" else ""
             emitter.line(f"{tile} = {name}.load([{' + '.join(row)}, {' + '.join(column)}]){turn}")
             return tile
-        space = IndexSpace(name.removesuffix("_desc"), (axes[1], axes[0], self.batch))
         sizes = {
             "rows": self.block_m,
             "cols": self.block_n,
@@ -206,7 +209,11 @@ class _Writer:
             "d_key": self.facts.depth_block,
             "d_value": self.facts.width_block,
         }
-        return emitter.load_tile(loaded.source, loaded.place, space, (sizes[axes[0].name], sizes[axes[1].name]))
+        name, shape = name.removesuffix("_desc"), (sizes[axes[0].name], sizes[axes[1].name])
+        space = IndexSpace(name, (axes[1], axes[0], self.batch))
+        if loaded.computed:
+            return computed_tile(emitter, loaded.source, loaded.place, space, shape)
+        return emitter.load_tile(loaded.source, loaded.place, space, shape)
 
     def _write_epilogue(self) -> None:
         facts, emitter = self.facts, self.emitter

@@ -1,4 +1,7 @@
-"""Contraction kernels: one matmul, or a few of one left operand, with pointwise prologues and a pointwise epilogue."""
+"""Contraction kernels: one matmul, or a few of one left operand, with pointwise prologues and an epilogue each.
+
+An epilogue computes what each element, or each group of neighbouring columns, needs of the product.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,9 @@ class Contraction:
 
     def declined_because(self, body: Graph) -> str | None:
         try:
-            contraction_source(contraction_facts(body), _SMALLEST, Target())
+            facts = contraction_facts(body)
+            whole = max(int(_SMALLEST["BLOCK_N"]), *(part.group for part in facts.parts))
+            contraction_source(facts, _SMALLEST | {"BLOCK_N": whole}, Target())
         except (Unsupported, FrameError, Unrenderable) as reason:
             return str(reason)
         return None

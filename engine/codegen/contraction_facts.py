@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from engine.codegen.emit import Axis, IndexSpace, resolve
 from engine.codegen.family import Unsupported
 from engine.codegen.frames import Digit, Frame, FrameError, split_by_axes, whole_frame
 from engine.codegen.outputs import Output, stored_outputs
+from engine.ir.column_groups import GroupError, column_group
 from engine.ir.graph import DTYPE_BYTES, Graph
 from engine.ir.measures import matmul_extents
-from engine.ir.ops import REDUCTIONS
-from engine.ir.siblings import MAX_SIBLINGS, are_siblings
+from engine.ir.siblings import MAX_SIBLINGS, product_parts, reached_products, storage_roots
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,9 @@ class ContractionFacts:
     """`batch` products of m x k by k x n. `dtype` is that of the multiplied tiles, `accumulator` of their sum.
 
     `siblings` are further matmuls of the same left operand and of equal extents, each with its right operand; a tile
-    of every one of them is held at once.
+    of every one of them is held at once. `computed` are the ops that depend on these matmuls; some of them need groups
+    of `group` neighbouring columns whole (0: none does). Where `beside` isn't empty, the kernel is these parts side by
+    side, each with its tiles and outputs; `n` is then the sum of their widths, and the right operand the first one's.
     """
 
     body: Graph
@@ -70,15 +73,30 @@ class ContractionFacts:
     right: Operand
     outputs: tuple[Output, ...]
     siblings: tuple[tuple[int, Operand], ...] = ()
+    computed: frozenset[int] = frozenset()
+    group: int = 0
+    beside: tuple[ContractionFacts, ...] = ()
+
+    @property
+    def parts(self) -> tuple[ContractionFacts, ...]:
+        """The facts of each set of tiles: one, unless products lie side by side."""
+        return self.beside or (self,)
 
     @property
     def products(self) -> int:
-        """How many matmuls there are."""
-        return 1 + len(self.siblings)
+        """How many matmuls a program multiplies at once, at most."""
+        return max(1 + len(part.siblings) for part in self.parts)
 
     @property
     def rights(self) -> tuple[Operand, ...]:
-        return (self.right, *(operand for _, operand in self.siblings))
+        """The right operands of a program, of the part with most of them."""
+        part = max(self.parts, key=lambda part: len(part.siblings))
+        return (part.right, *(operand for _, operand in part.siblings))
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        """Every operand of the kernel, the left one first."""
+        return (self.left, *(right for part in self.parts for right in part.rights))
 
     @property
     def element_bytes(self) -> int:
@@ -87,6 +105,8 @@ class ContractionFacts:
     @property
     def shares_operand(self) -> bool:
         """One operand multiplies an input as it is, and another computes on that same input in the same loop."""
+        if self.beside:
+            return any(part.shares_operand for part in self.beside)
         operands = (self.left, *self.rights)
         computed = frozenset().union(*(operand.read for operand in operands if operand.source is None))
         return any(operand.source in computed for operand in operands)
@@ -94,26 +114,46 @@ class ContractionFacts:
 
 def contraction_facts(body: Graph) -> ContractionFacts:
     """Read the body. Raises Unsupported or FrameError with a sentence when it is no contraction kernel."""
-    matmuls = [i for i, op in enumerate(body.ops) if op.kind == "matmul"]
-    if not 1 <= len(matmuls) <= MAX_SIBLINGS:
+    count = sum(op.kind == "matmul" for op in body.ops)
+    if not 1 <= count <= MAX_SIBLINGS:
         raise Unsupported(
-            f"A contraction kernel holds one matmul, or up to {MAX_SIBLINGS} of one operand, not {len(matmuls)}."
+            f"A contraction kernel holds one matmul, or up to {MAX_SIBLINGS} of one operand, not {count}."
         )
-    for op in body.ops:
-        if op.kind in REDUCTIONS and op.out.numel != body.ops[op.inputs[0]].out.numel:
-            raise Unsupported("A contraction kernel holds no reduction beside its matmul.")
+    reached = reached_products(body, storage_roots(body), range(len(body.ops)))
+    found = product_parts(body, reached)
+    if found is None:
+        raise Unsupported("The matmuls of a contraction kernel differ in their left operand, depth or precision.")
+    outputs = stored_outputs(body)
+    if len(found) == 1:
+        return _part(body, found[0], reached, outputs)
+    for output in outputs:
+        if not reached[output.index]:
+            raise Unsupported(f"Output {output.position} needs none of the matmuls, which lie side by side.")
+    parts = tuple(
+        _part(body, matmuls, reached, tuple(o for o in outputs if reached[o.index] <= set(matmuls)))
+        for matmuls in found
+    )
+    return replace(parts[0], n=sum(part.n for part in parts), outputs=outputs, beside=parts)
+
+
+def _part(
+    body: Graph, matmuls: tuple[int, ...], reached: Mapping[int, frozenset[int]], outputs: tuple[Output, ...]
+) -> ContractionFacts:
     op = body.ops[matmuls[0]]
     batch, m, n, k = matmul_extents(body, op)
     if batch * m * n * k == 0:
         raise Unsupported("A matmul of an empty tensor has nothing to multiply.")
-    if any(not are_siblings(body, matmuls[0], i) for i in matmuls[1:]):
-        raise Unsupported("The matmuls of a contraction kernel differ in their left operand, extents or precision.")
     dtype = body.ops[op.inputs[0]].out.dtype
     if dtype == "float64":
         raise Unsupported("A float64 matmul is not written by the contraction family.")
-    outputs = stored_outputs(body)
+    computed = frozenset(i for i, products in reached.items() if products & set(matmuls))
+    try:
+        group = column_group(body, computed, n)
+    except GroupError as reason:
+        raise Unsupported(str(reason)) from None
     for output in outputs:
-        if output.spec.numel != batch * m * n:
+        grouped = group and output.spec.numel == batch * m * (n // group)
+        if output.spec.numel != batch * m * n and not grouped:
             raise Unsupported(f"Output {output.position} has another size than the matmul.")
     return ContractionFacts(
         body,
@@ -129,6 +169,8 @@ def contraction_facts(body: Graph) -> ContractionFacts:
         _operand(body, op.inputs[1], batch, (k, n)),
         outputs,
         tuple((i, _operand(body, body.ops[i].inputs[1], batch, (k, n))) for i in matmuls[1:]),
+        computed,
+        group,
     )
 
 
@@ -203,4 +245,4 @@ def space_of(name: str, first: Axis, second: Axis, batch: int) -> IndexSpace:
 
 def tiles_of(facts: ContractionFacts, block_m: int, block_n: int) -> int:
     """Output tiles of one launch."""
-    return facts.batch * math.ceil(facts.m / block_m) * math.ceil(facts.n / block_n)
+    return sum(part.batch * math.ceil(part.m / block_m) * math.ceil(part.n / block_n) for part in facts.parts)

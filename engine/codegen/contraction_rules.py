@@ -23,6 +23,8 @@ _MOST_ACCUMULATORS = 64
 _MOST_WGMMA_ACCUMULATORS = 128
 """Accumulators a thread (of 255 registers) up to which kernels don't spill: a wgmma reads its tiles in shared memory,
 the others hold them in registers as well."""
+_MOST_GROUPED_ACCUMULATORS = 64
+"""The same where groups of columns are reduced or turned, which holds the tile twice."""
 _MOST_UNROLLED = 2048
 _MOST_SPLIT = 128
 _BARRIER_BYTES = 64
@@ -34,10 +36,11 @@ _TILE = ("BLOCK_M", "BLOCK_N", "BLOCK_K")
 
 def offered_values(facts: ContractionFacts) -> dict[str, tuple[KnobValue, ...]]:
     """Values of each knob that fit the extents of the matmul at all."""
-    described = any(operand.matrix is not None for operand in (facts.left, *facts.rights))
+    described = any(operand.matrix is not None for operand in facts.operands)
+    widest = max(part.n for part in facts.parts)
     return {
         "BLOCK_M": values_up_to("BLOCK_M", facts.m),
-        "BLOCK_N": values_up_to("BLOCK_N", facts.n),
+        "BLOCK_N": values_up_to("BLOCK_N", widest),
         "BLOCK_K": values_up_to("BLOCK_K", facts.k),
         "PRECISION": precision_values(facts.dtype, facts.allow_tf32),
         "LOADS": ("pointer", "descriptor") if described else ("pointer",),
@@ -53,6 +56,8 @@ def _laws(facts: ContractionFacts, target: Target) -> tuple[Rule, ...]:
     return (
         *(Rule((name,), smallest_tile(name)) for name in _TILE),
         Rule(_TILE, _tile_limit),
+        Rule(("BLOCK_N",), _whole_groups(facts)),
+        Rule(("PERSISTENT",), _one_walk(facts)),
         Rule(("PRECISION",), precision_law(facts.dtype, facts.allow_tf32, "matmul")),
         Rule((*_TILE, "LOADS"), _descriptors(facts, target)),
         Rule(("BLOCK_M", "BLOCK_N", "NUM_WARPS"), _accumulators(facts)),
@@ -69,6 +74,25 @@ def _tile_limit(v: Values) -> str | None:
     return None
 
 
+def _whole_groups(facts: ContractionFacts) -> Check:
+    def broken(v: Values) -> str | None:
+        for group in (part.group for part in facts.parts):
+            if group and int(v["BLOCK_N"]) % group:
+                return f"BLOCK_N={v['BLOCK_N']} cuts groups of {group} columns that are reduced or turned whole."
+        return None
+
+    return broken
+
+
+def _one_walk(facts: ContractionFacts) -> Check:
+    def broken(v: Values) -> str | None:
+        if v["PERSISTENT"] and facts.beside:
+            return f"PERSISTENT walks the tiles of one product, and {len(facts.beside)} of them lie side by side here."
+        return None
+
+    return broken
+
+
 def _descriptors(facts: ContractionFacts, target: Target) -> Check:
     """TMA's conditions (CUDA driver API, cuTensorMapEncodeTiled) for each operand that a descriptor would load."""
 
@@ -77,11 +101,11 @@ def _descriptors(facts: ContractionFacts, target: Target) -> Check:
             return None
         if target.capability < 90:
             return "LOADS=descriptor needs TMA, which came with compute capability 9.0."
-        found = [o for o in (facts.left, *facts.rights) if o.matrix is not None]
+        found = [o for o in facts.operands if o.matrix is not None]
         if not found:
             return f"LOADS=descriptor has no operand to load: {facts.left.no_matrix}; {facts.right.no_matrix}."
         m, n, k = int(v["BLOCK_M"]), int(v["BLOCK_N"]), int(v["BLOCK_K"])
-        for operand in (facts.left, *facts.rights):
+        for operand in facts.operands:
             reason = _descriptor_block(facts, operand, (m, k) if operand is facts.left else (k, n), k)
             if reason:
                 return reason
@@ -261,7 +285,10 @@ def _warps(facts: ContractionFacts, target: Target) -> Check:
         m, n, warps = int(v["BLOCK_M"]), int(v["BLOCK_N"]), int(v["NUM_WARPS"])
         each = facts.products * m * n // (32 * warps)
         wgmma = multiplier(facts, v, target) is Multiplier.WGMMA
-        if each > (_MOST_WGMMA_ACCUMULATORS if wgmma else _MOST_ACCUMULATORS):
+        most = _MOST_WGMMA_ACCUMULATORS if wgmma else _MOST_ACCUMULATORS
+        if any(part.group for part in facts.parts):
+            most = min(most, _MOST_GROUPED_ACCUMULATORS)
+        if each > most:
             return f"{each} accumulators a thread leave no registers for the loads."
         if each < 2 * facts.element_bytes:
             return f"{warps} warps share a tile of {m} x {n}."

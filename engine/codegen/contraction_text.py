@@ -1,5 +1,7 @@
 """The text of a contraction kernel: raster, main loop with pointer or TMA loads, epilogue.
 
+Products that lie side by side are a function each, and the tile's number says which one a program calls.
+
 A prologue makes a new tile before it is multiplied, and a tile that is multiplied is never computed on elsewhere:
 Triton 3.6 miscompiles a pipelined loop in which one loaded tile feeds both a wgmma and elementwise code.
 """
@@ -10,13 +12,13 @@ import re
 from collections.abc import Sequence
 from contextlib import ExitStack
 
+from engine.codegen.contraction_epilogue import EpilogueWriter
 from engine.codegen.contraction_facts import ContractionFacts, Operand, operand_frame, space_of
-from engine.codegen.emit import Axis, Emitter, Value
+from engine.codegen.emit import Axis, Emitter
 from engine.codegen.expressions import POINTER_TYPE, TRITON_TYPE, cast_text
 from engine.codegen.expressions import Operand as Scalar
 from engine.codegen.family import Values
-from engine.codegen.frames import whole_frame
-from engine.codegen.module_text import module_text, pointer_arguments
+from engine.codegen.module_text import Function, module_text, pointer_arguments
 from engine.codegen.source import Argument, KernelSource
 from engine.vocabulary import Target
 
@@ -25,23 +27,50 @@ ENTRY = "contraction"
 
 def contraction_source(facts: ContractionFacts, values: Values, target: Target) -> KernelSource:
     """The source of a legal schedule's `values`."""
-    writer = _Writer(facts, values)
-    grid = min(writer.tiles, target.multiprocessors) if values["PERSISTENT"] else writer.tiles
-    lines = writer.write(grid)
-    arguments = writer.arguments(lines)
-    return KernelSource(
-        module_text(ENTRY, arguments, lines),
-        ENTRY,
-        arguments,
-        (grid, 1, 1),
-        int(values["NUM_WARPS"]),
-        int(values["NUM_STAGES"]),
-    )
+    firsts = [sum(len(part.rights) for part in facts.parts[:i]) for i in range(len(facts.parts))]
+    writers = [_Writer(part, values, first) for part, first in zip(facts.parts, firsts, strict=True)]
+    tiles = sum(writer.tiles for writer in writers)
+    grid = min(tiles, target.multiprocessors) if values["PERSISTENT"] else tiles
+    if len(writers) == 1:
+        lines = writers[0].write(grid)
+        arguments = writers[0].arguments(lines)
+        text = module_text(ENTRY, arguments, lines)
+    else:
+        functions = [_product(writer, number) for number, writer in enumerate(writers)]
+        arguments = _joined([w.arguments(f.lines) for w, f in zip(writers, functions, strict=True)])
+        text = module_text(ENTRY, arguments, _branches(writers, functions), functions)
+    return KernelSource(text, ENTRY, arguments, (grid, 1, 1), int(values["NUM_WARPS"]), int(values["NUM_STAGES"]))
+
+
+def _product(writer: _Writer, number: int) -> Function:
+    """One of several products side by side, as a function of its tile: its names are its own."""
+    lines = writer.write_tile()
+    return Function(f"product{number}", ("tile", *(a.name for a in writer.arguments(lines))), tuple(lines))
+
+
+def _joined(arguments: Sequence[Sequence[Argument]]) -> tuple[Argument, ...]:
+    """Every argument once: input pointers, output pointers, descriptors, each in order."""
+    found = {argument.name: argument for each in arguments for argument in each}
+    return tuple(sorted(found.values(), key=lambda a: (bool(a.block), a.kind == "output", a.index, a.name)))
+
+
+def _branches(writers: Sequence[_Writer], functions: Sequence[Function]) -> list[str]:
+    """The entry's lines: the tile's number says whose tile it is, and all threads of a program agree on it."""
+    lines = ["    tile = tl.program_id(0)"]
+    start = 0
+    for number, (writer, function) in enumerate(zip(writers, functions, strict=True)):
+        place = f"tile - {start}" if start else "tile"
+        start += writer.tiles
+        last = number == len(writers) - 1
+        lines.append("    else:" if last else f"    {'elif' if number else 'if'} tile < {start}:")
+        lines.append(f"        {function.name}({', '.join((place, *function.parameters[1:]))})")
+    return lines
 
 
 class _Writer:
-    def __init__(self, facts: ContractionFacts, values: Values) -> None:
+    def __init__(self, facts: ContractionFacts, values: Values, first: int = 0) -> None:
         self.facts = facts
+        self.first = first
         self.block_m = int(values["BLOCK_M"])
         self.block_n = int(values["BLOCK_N"])
         self.block_k = int(values["BLOCK_K"])
@@ -92,10 +121,17 @@ class _Writer:
                 stack.enter_context(emitter.block(header, ""))
             else:
                 emitter.line(f"tile = {tile}")
-            self._write_raster()
-            self._write_main_loop()
-            self._write_epilogue()
+            self.write_tile()
         return emitter.lines
+
+    def write_tile(self) -> list[str]:
+        """The lines that compute the tile whose number is in `tile`."""
+        self._write_raster()
+        self._write_main_loop()
+        block = (self.block_m, self.block_n)
+        names = [_numbered("acc", number) for number in range(self.facts.products)]
+        EpilogueWriter(self.facts, self.emitter, self.rows, self.cols, block).write(names)
+        return self.emitter.lines
 
     def _write_raster(self) -> None:
         """From the tile's number to its row, column and batch; GROUP_M rows of tiles share their columns in L2."""
@@ -173,20 +209,6 @@ class _Writer:
         self.emitter.line(f"{name} = {self._descriptor_name(operand)}.load([{row}, {column}]){turn}")
         return name
 
-    def _write_epilogue(self) -> None:
-        facts = self.facts
-        frame = whole_frame(facts.batch * facts.m * facts.n)
-        space = space_of("output", self.rows, self.cols, facts.batch)
-        for number, index in enumerate((facts.matmul, *(sibling for sibling, _ in facts.siblings))):
-            acc = Value(_numbered("acc", number), facts.accumulator, frozenset({"rows", "cols"}))
-            self.emitter.fix(index, acc, frame)
-        axes = [(self.rows, facts.n), (self.cols, 1)]
-        if facts.batch > 1:
-            axes.insert(0, (Axis("batch", facts.batch), facts.m * facts.n))
-        for output in facts.outputs:
-            value = self.emitter.value(output.index, frame, space)
-            self.emitter.store(output.position, output.spec, value, axes)
-
     def _described(self) -> list[tuple[Operand, tuple[int, int]]]:
         if not self.descriptors:
             return []
@@ -198,7 +220,7 @@ class _Writer:
         if operand is self.facts.left:
             return "left_desc"
         number = next(i for i, right in enumerate(self.facts.rights) if right is operand)
-        return f"{_numbered('right', number)}_desc"
+        return f"{_numbered('right', self.first + number)}_desc"
 
 
 def _numbered(stem: str, number: int) -> str:

@@ -7,7 +7,7 @@ Each index space (the output tile, an operand's tile) has its own axes; names co
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -25,7 +25,7 @@ from engine.codegen.frames import (
 from engine.codegen.index_space import Axis, IndexSpace, Value
 from engine.codegen.reindex import reindexed
 from engine.ir.graph import Graph, TensorSpec
-from engine.ir.ops import OP_CLASS, REDUCTIONS, OpClass
+from engine.ir.ops import OP_CLASS, OpClass
 
 __all__ = ["WIDE", "Axis", "Emitter", "IndexSpace", "Value", "resolve"]
 
@@ -49,8 +49,10 @@ class Emitter:
     def __init__(self, body: Graph, depth: int = 1) -> None:
         self.body = body
         self.eviction = ""
+        self.special: Callable[[int, Frame, IndexSpace], Value | None] | None = None
+        """Asked first for a reduction or what re-reads its input elsewhere; None leaves the op to the emitter."""
         self._scopes = [_Scope("", depth)]
-        self._fixed: dict[int, tuple[Value, Frame]] = {}
+        self._fixed: dict[int, tuple[Value, Frame, str]] = {}
         self._used: dict[str, int] = {}
         self._spaces = 0
 
@@ -79,16 +81,16 @@ class Emitter:
         self._spaces += 1
         return f"space {self._spaces}"
 
-    def fix(self, index: int, value: Value, frame: Frame) -> None:
-        """Op `index` is held in registers as `value`, laid out as `frame` says."""
-        self._fixed[index] = (value, frame)
+    def fix(self, index: int, value: Value, frame: Frame, space: str = "") -> None:
+        """Op `index` is held in registers as `value`, laid out as `frame` says; with `space` in that one only."""
+        self._fixed[index] = (value, frame, space)
 
     def value(self, index: int, frame: Frame, space: IndexSpace) -> Value:
         """Write what is needed for op `index` at `frame`, and return it. Raises FrameError for an impossible view."""
         op = self.body.ops[index]
         if index in self._fixed:
-            value, expected = self._fixed[index]
-            if frame != expected:
+            value, expected, held_in = self._fixed[index]
+            if frame != expected or (held_in and held_in != space.name):
                 raise FrameError(f"a view re-reads the result of {op.kind} in another order than it is computed in")
             return value
         if op.kind == "constant":
@@ -106,16 +108,11 @@ class Emitter:
             register = compute_dtype(op.out.dtype)
             text = raw.text if register == op.out.dtype else f"{raw.text}.to({TRITON_TYPE[register]})"
             return self.bind(key, text, register, raw.axes, f"x{self._position(source)}")
-        if op.kind in REDUCTIONS and self.body.ops[op.inputs[0]].out.numel == op.out.numel:
-            inner = self.value(op.inputs[0], frame, space)
-            dtype = compute_dtype(op.out.dtype)
-            text = Operand(inner.text, inner.dtype, inner.number).scalar(dtype)
-            return self.bind(key, text, dtype, inner.axes, f"v{index}")
+        if OP_CLASS[op.kind] in (OpClass.REDUCTION, OpClass.REINDEX):
+            return self._moved(key, space)
         if op.kind == "iota":
             coordinate = coordinate_frame(frame, op.out.shape, op.attribute("axis"))
             return self._bound_index(key, self.position(coordinate, space))
-        if OP_CLASS[op.kind] is OpClass.REINDEX:
-            return reindexed(self, index, frame, space)
         if OP_CLASS[op.kind] is not OpClass.POINTWISE:
             raise FrameError(f"{op.kind} is read before it is computed")
         inputs = [
@@ -124,6 +121,22 @@ class Emitter:
         text = pointwise_text(op, [Operand(v.text, v.dtype, v.number) for v in inputs])
         axes = frozenset().union(*(v.axes for v in inputs))
         return self.bind(key, text, compute_dtype(op.out.dtype), axes, f"v{index}")
+
+    def _moved(self, key: tuple[int, str, Frame], space: IndexSpace) -> Value:
+        """A value that isn't computed from elements in its own place, unless it reduces single elements."""
+        index, _, frame = key
+        op = self.body.ops[index]
+        found = self.special(index, frame, space) if self.special else None
+        if found is not None:
+            return self.bind(key, found.text, found.dtype, found.axes, f"v{index}")
+        if OP_CLASS[op.kind] is OpClass.REINDEX:
+            return reindexed(self, index, frame, space)
+        if self.body.ops[op.inputs[0]].out.numel != op.out.numel:
+            raise FrameError(f"{op.kind} is read before it is computed")
+        inner = self.value(op.inputs[0], frame, space)
+        dtype = compute_dtype(op.out.dtype)
+        text = Operand(inner.text, inner.dtype, inner.number).scalar(dtype)
+        return self.bind(key, text, dtype, inner.axes, f"v{index}")
 
     def load(self, source: int, place: Frame, space: IndexSpace) -> Value:
         """The load of input op `source` at the storage positions of `place`, in its own dtype; a text to be bound."""

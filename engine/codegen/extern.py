@@ -1,4 +1,7 @@
-"""Kernels that no text is generated for: one call of an ATen op, which runs as it is."""
+"""Kernels that no text is generated for: one call of an ATen op, which runs as it is.
+
+Such a kernel has one schedule, the empty one, so that it is measured, summed up and put together like any other.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ from engine.ir.graph import Graph
 from engine.ir.kernel import Kernel
 from engine.vocabulary import Fork, Schedule, Target
 
+_NONE_CALLED = "An extern kernel calls an ATen op, and this body calls none."
+
 
 class Extern:
     """It has no knobs, and whoever asks for its text is told which op it calls."""
@@ -16,10 +21,7 @@ class Extern:
     knobs: tuple[str, ...] = ()
 
     def declined_because(self, body: Graph) -> str | None:
-        called = [str(op.attribute("op")) for op in body.ops if op.kind == "extern"]
-        if not called:
-            return "An extern kernel calls an ATen op, and this body calls none."
-        return f"No kernel is generated for {', '.join(called)}; it runs as the ATen op that it is."
+        return None if _called(body) else _NONE_CALLED
 
     def forks(self, kernel: Kernel, target: Target) -> tuple[Fork, ...]:
         return ()
@@ -28,4 +30,9 @@ class Extern:
         return ()
 
     def render(self, kernel: Kernel, schedule: Schedule, target: Target) -> KernelSource:
-        raise Unsupported(self.declined_because(kernel.body))
+        called = ", ".join(_called(kernel.body))
+        raise Unsupported(f"No kernel is generated for {called}; it runs as the ATen op that it is.")
+
+
+def _called(body: Graph) -> list[str]:
+    return [str(op.attribute("op")) for op in body.ops if op.kind == "extern"]

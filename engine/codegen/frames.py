@@ -41,6 +41,12 @@ def whole_frame(extent: int, step: int = 1) -> Frame:
     return _normal([Digit(extent, step, 1)], 0)
 
 
+def row_frame(frame: Frame, extent: int) -> Frame:
+    """Frame of a tensor whose rows `frame` points at, each along the iteration's innermost axis, of `extent`."""
+    rows = [Digit(d.extent, d.step, d.place * extent) for d in frame.digits]
+    return _normal([Digit(extent, 1, 1), *rows], frame.offset * extent)
+
+
 def broadcast_frame(frame: Frame, out: tuple[int, ...], source: tuple[int, ...]) -> Frame:
     """Frame of an input of shape `source` that numpy broadcasts to `out`, whose frame is given."""
     if out == source:

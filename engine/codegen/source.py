@@ -32,7 +32,8 @@ class KernelSource:
     """`text` is a Python module that defines the `entry` function with @triton.jit; all shapes are literals in it.
 
     Pointer arguments are 16-byte aligned by contract (the launcher allocates storage so, and the tensor's offset
-    is added inside the text), which is what "divisible by 16" in the signature states.
+    is added inside the text), which is what "divisible by 16" in the signature states. `pdl` says that the text waits
+    for the kernel before it, so that it may be started with programmatic dependent launch.
     """
 
     text: str
@@ -41,6 +42,7 @@ class KernelSource:
     grid: tuple[int, int, int]
     num_warps: int
     num_stages: int
+    pdl: bool = False
 
     @property
     def fingerprint(self) -> str:

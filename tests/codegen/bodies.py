@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 from engine.ir import Graph, GraphBuilder, Kernel, TensorSpec
 from tests.codegen.attention_bodies import APART, ATTENTION
+from tests.codegen.attention_prologue_bodies import PROLOGUES
+from tests.codegen.epilogue_bodies import EPILOGUES
 from tests.codegen.moving_bodies import CONTRACTION_MOVES, POINTWISE_MOVES, ROWWISE_MOVES
 from tests.codegen.sibling_bodies import SIBLINGS
 
@@ -340,8 +342,8 @@ POINTWISE: dict[str, Body] = {
 }
 
 BODIES: dict[str, dict[str, Body]] = {
-    "contraction": CONTRACTIONS | CONTRACTION_MOVES | SIBLINGS | APART,
-    "attention": ATTENTION,
+    "contraction": CONTRACTIONS | CONTRACTION_MOVES | SIBLINGS | EPILOGUES | APART,
+    "attention": ATTENTION | PROLOGUES,
     "rowwise": ROWWISE | ROWWISE_MOVES,
     "pointwise": POINTWISE | POINTWISE_MOVES,
 }

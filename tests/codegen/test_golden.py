@@ -14,7 +14,9 @@ from engine.codegen import illegal_because, render
 from engine.ir import Kernel
 from engine.vocabulary import KnobValue, Schedule, Target
 from tests.codegen.attention_bodies import attention
+from tests.codegen.attention_prologue_bodies import QWEN3_LAYER
 from tests.codegen.bodies import kernel, layer_norm, matmul, rms_norm, softmax
+from tests.codegen.epilogue_bodies import partial_sums, projections
 from tests.codegen.sibling_bodies import gate_up
 
 FOLDER = Path(__file__).parent / "golden"
@@ -63,10 +65,23 @@ def cases() -> dict[str, tuple[Kernel, Schedule]]:
             Kernel("attention", attention(4, 500, 500, 80, "float16", causal=True, window=100, added=(1, 4, 1, 500))),
             attention_schedule(BLOCK_N=64, NUM_STAGES=2),
         ),
+        "attention_norm_and_rotary": (
+            Kernel("attention", QWEN3_LAYER.body()),
+            attention_schedule(BLOCK_M=16, BLOCK_N=32, NUM_WARPS=2, NUM_STAGES=1, LOADS="descriptor"),
+        ),
         "gate_up_descriptors": (
             Kernel("contraction", gate_up(512, 3072, 1024, "bfloat16")),
             contraction(BLOCK_M=64, BLOCK_N=64, LOADS="descriptor", NUM_WARPS=4),
         ),
+        "projections_side_by_side": (
+            Kernel("contraction", projections(512, 1024, 128, (16, 8, 8), "bfloat16")),
+            contraction(BLOCK_M=64, BLOCK_N=128, LOADS="descriptor", NUM_WARPS=4, NUM_STAGES=4),
+        ),
+        "partial_sums": (
+            Kernel("contraction", partial_sums(512, 1024, depth=2048)),
+            contraction(BLOCK_M=64, BLOCK_N=64, NUM_WARPS=4),
+        ),
+        "scaled_heads": (kernel("contraction", "scaled_heads"), contraction(**small)),
         "softmax_one_pass": (Kernel("rowwise", softmax((16384,), 4096, "bfloat16")), rowwise(ROWS=2, NUM_WARPS=8)),
         "softmax_looped": (
             Kernel("rowwise", softmax((16384,), 5000, "bfloat16")),

@@ -1,0 +1,98 @@
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def half_roll(tile, rows: tl.constexpr, groups: tl.constexpr, half: tl.constexpr):
+    halves = tl.permute(tl.reshape(tile, (rows, groups, 2, half)), (0, 1, 3, 2))
+    low, high = tl.split(halves)
+    return tl.reshape(tl.permute(tl.join(high, low), (0, 1, 3, 2)), tile.shape)
+
+
+@triton.jit
+def product0(tile, in1, in2, in4, out0, left_desc, right_desc):
+    tile_m = tile // 128 * 8 + tile % 8
+    tile_n = tile % 128 // 8
+    rows = tile_m * 64 + tl.arange(0, 64)[:, None]
+    cols = tile_n * 128 + tl.arange(0, 128)[None, :]
+    acc = tl.zeros((64, 128), tl.float32)
+    for k in tl.range(0, 1024, 64):
+        left_tile = left_desc.load([tile_m * 64, k])
+        right_tile = right_desc.load([tile_n * 128, k]).T
+        acc = tl.dot(left_tile, right_tile, acc)
+    lane = tl.arange(0, 128)[None, :]
+    x4 = tl.load(in4 + lane).to(tl.float32)
+    v10 = acc * acc
+    v12 = tl.sum(v10, 1, keep_dims=True) / 128.0
+    v14 = v12 + 1e-06
+    v15 = tl.rsqrt(v14)
+    v17 = acc * v15
+    v18 = v17.to(tl.bfloat16).to(tl.float32)
+    v19 = x4 * v18
+    x1 = tl.load(in1 + rows * 128 + lane).to(tl.float32)
+    v26 = v19 * x1
+    v23 = lane < 64
+    v20 = half_roll(v19, 64, 1, 64)
+    v24 = -v20
+    v25 = tl.where(v23, v24, v20)
+    x2 = tl.load(in2 + rows * 128 + lane).to(tl.float32)
+    v27 = v25 * x2
+    v28 = v26 + v27
+    tl.store(out0 + rows * 2048 + tile_n * 128 + lane, v28.to(tl.bfloat16))
+
+
+@triton.jit
+def product1(tile, in1, in2, in6, out1, left_desc, right1_desc):
+    tile_m = tile // 64 * 8 + tile % 8
+    tile_n = tile % 64 // 8
+    rows = tile_m * 64 + tl.arange(0, 64)[:, None]
+    cols = tile_n * 128 + tl.arange(0, 128)[None, :]
+    acc = tl.zeros((64, 128), tl.float32)
+    for k in tl.range(0, 1024, 64):
+        left_tile = left_desc.load([tile_m * 64, k])
+        right_tile = right1_desc.load([tile_n * 128, k]).T
+        acc = tl.dot(left_tile, right_tile, acc)
+    lane = tl.arange(0, 128)[None, :]
+    x6 = tl.load(in6 + lane).to(tl.float32)
+    v34 = acc * acc
+    v36 = tl.sum(v34, 1, keep_dims=True) / 128.0
+    v37 = v36 + 1e-06
+    v38 = tl.rsqrt(v37)
+    v40 = acc * v38
+    v41 = v40.to(tl.bfloat16).to(tl.float32)
+    v42 = x6 * v41
+    x1 = tl.load(in1 + rows * 128 + lane).to(tl.float32)
+    v46 = v42 * x1
+    v23 = lane < 64
+    v43 = half_roll(v42, 64, 1, 64)
+    v44 = -v43
+    v45 = tl.where(v23, v44, v43)
+    x2 = tl.load(in2 + rows * 128 + lane).to(tl.float32)
+    v47 = v45 * x2
+    v48 = v46 + v47
+    tl.store(out1 + rows * 1024 + tile_n * 128 + lane, v48.to(tl.bfloat16))
+
+
+@triton.jit
+def product2(tile, out2, left_desc, right2_desc):
+    tile_m = tile // 64 * 8 + tile % 8
+    tile_n = tile % 64 // 8
+    rows = tile_m * 64 + tl.arange(0, 64)[:, None]
+    cols = tile_n * 128 + tl.arange(0, 128)[None, :]
+    acc = tl.zeros((64, 128), tl.float32)
+    for k in tl.range(0, 1024, 64):
+        left_tile = left_desc.load([tile_m * 64, k])
+        right_tile = right2_desc.load([tile_n * 128, k]).T
+        acc = tl.dot(left_tile, right_tile, acc)
+    tl.store(out2 + rows * 1024 + cols, acc.to(tl.bfloat16))
+
+
+@triton.jit
+def contraction(in1, in2, in4, in6, out0, out1, out2, left_desc, right_desc, right1_desc, right2_desc):
+    tile = tl.program_id(0)
+    if tile < 128:
+        product0(tile, in1, in2, in4, out0, left_desc, right_desc)
+    elif tile < 192:
+        product1(tile - 128, in1, in2, in6, out1, left_desc, right1_desc)
+    else:
+        product2(tile - 192, out2, left_desc, right2_desc)
