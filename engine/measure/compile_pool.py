@@ -60,7 +60,7 @@ class _Job:
 
 
 class CompilePool:
-    """`size` compile processes, started as they are needed. `submit` is called by one thread at a time."""
+    """`size` compile processes, started as they are needed. Safe to call from any thread."""
 
     def __init__(self, nursery: Nursery, command: Sequence[str], size: int, limits: CompileLimits) -> None:
         self._nursery = nursery
@@ -86,13 +86,13 @@ class CompilePool:
     def submit(self, source: KernelSource, target: Target, ptxas_level: int) -> Future[CompileReply]:
         """Compile, or join a compile of the same source. The future raises DeviceError if no process can be started."""
         key = (source.fingerprint, ptxas_level)
-        if (known := self._known.get(key)) is not None:
-            return known
         future: Future[CompileReply] = Future()
-        self._known[key] = future
-        while len(self._known) > REMEMBERED:
-            self._known.popitem(last=False)
         with self._lock:
+            if (known := self._known.get(key)) is not None:
+                return known
+            self._known[key] = future
+            while len(self._known) > REMEMBERED:
+                self._known.popitem(last=False)
             self._waiting += 1
             busy = self._compiling + self._waiting
             if busy > len(self._threads) and len(self._threads) < self._size:

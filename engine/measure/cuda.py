@@ -15,17 +15,20 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from engine.codegen import KernelSource
+from engine.codegen import KernelSource, is_generated, with_dependent_launch
 from engine.ir.graph import Graph
 from engine.ir.json_form import graph_to_json, grouping_to_json, kernel_to_json
 from engine.ir.kernel import Kernel
 from engine.ir.plan import Grouping
 from engine.measure.channel import ChannelClosed, Message
-from engine.measure.compile_pool import CompileLimits, CompilePool, CompileReply
-from engine.measure.device import AssembledResult, DeviceError, DeviceHealth
+from engine.measure.compile_pool import CompileLimits, CompileReply
+from engine.measure.device import AssembledResult, DeviceError, DeviceHealth, PairedTimes
 from engine.measure.link import WatchLimits, WorkerLink
-from engine.measure.process import Nursery, entry_command
-from engine.measure.regimes import FINALIST, REGIMES, RegimeSettings
+from engine.measure.noise import NoiseFloor, noise_floor
+from engine.measure.process import entry_command
+from engine.measure.regimes import FINALIST, REGIMES, TURNS, RegimeSettings
+from engine.measure.sampling import Sampling
+from engine.measure.workshop import Workshop
 from engine.vocabulary import (
     BuildReport,
     Context,
@@ -50,7 +53,7 @@ class CudaSettings:
     """How a CUDA device works: which GPU, how many compile processes, which commands, which limits and regimes.
 
     With a `probe_command` the device is open as soon as that has told the context; without, when the benchmark process
-    is up.
+    is up. Without a `sampler_command` nobody looks at the GPU's clocks and heat.
     """
 
     index: int
@@ -58,6 +61,7 @@ class CudaSettings:
     worker_command: tuple[str, ...] = entry_command("engine.measure.worker")
     compile_command: tuple[str, ...] = entry_command("engine.measure.compile_worker")
     probe_command: tuple[str, ...] = ()
+    sampler_command: tuple[str, ...] = ()
     compile_limits: CompileLimits = field(default_factory=CompileLimits)
     watch_limits: WatchLimits = field(default_factory=WatchLimits)
     regimes: Mapping[Regime, RegimeSettings] = field(default_factory=lambda: REGIMES)
@@ -74,7 +78,14 @@ class _Task:
 class CudaDevice:
     """Implements `Device` on one GPU. Raises DeviceError when it can't be opened."""
 
-    def __init__(self, settings: CudaSettings, render: Render, illegal_because: IllegalBecause) -> None:
+    def __init__(
+        self,
+        settings: CudaSettings,
+        render: Render,
+        illegal_because: IllegalBecause,
+        beside: CudaDevice | None = None,
+    ) -> None:
+        """With `beside` it shares the compilers of that device, instead of starting its own."""
         self.name = f"cuda:{settings.index}"
         self._settings = settings
         self._render = render
@@ -84,9 +95,16 @@ class CudaDevice:
         self._pending: set[Future[Any]] = set()
         self._closed = False
         self._gone: DeviceError | None = None
-        self._nursery = Nursery()
-        self._pool = CompilePool(self._nursery, settings.compile_command, settings.compilers, settings.compile_limits)
+        self._noise: NoiseFloor | None = None
+        self._workshop: Workshop = (
+            beside._workshop.enter()
+            if beside is not None
+            else Workshop(settings.compile_command, settings.compilers, settings.compile_limits)
+        )
+        self._nursery, self._pool = self._workshop.nursery, self._workshop.pool
         self._link = WorkerLink(self._nursery, settings.worker_command, settings.index, settings.watch_limits)
+        sampler = settings.sampler_command
+        self._sampling = Sampling(self._nursery, sampler, settings.index) if sampler else None
         hello: Future[Message] = Future()
         self._thread = threading.Thread(target=self._serve, args=(hello,), name=self.name, daemon=True)
         self._thread.start()
@@ -120,7 +138,7 @@ class CudaDevice:
             future.set_result(_failed(blank, Failure(FailureKind.ILLEGAL, reason)))
             return future
         try:
-            source = self._render(kernel, schedule, self._target)
+            source = self._render(kernel, schedule, self._target) if is_generated(kernel) else None
         except Exception as error:
             cause = f"the code generator refused it: {type(error).__name__}: {error}"[:300]
             future.set_result(_failed(blank, Failure(FailureKind.COMPILE_ERROR, cause)))
@@ -133,15 +151,23 @@ class CudaDevice:
             "op": "measure",
             "id": 0,
             "kernel": kernel_to_json(kernel),
-            "source": source.to_json(),
+            "source": source.to_json() if source is not None else "",
             "regime": asdict(settings),
         }
+        if source is None:
+            self._tasks.put(_Task(future, lambda link: _measured(blank, BuildReport(), link.ask(request))))
+            return future
         compiled = self._pool.submit(source, self._target, settings.ptxas_level)
         compiled.add_done_callback(lambda reply: self._compiled(future, blank, request, reply))
         return future
 
     def assemble(
-        self, grouping: Grouping, schedules: Mapping[str, Schedule], program: Graph | None = None
+        self,
+        grouping: Grouping,
+        schedules: Mapping[str, Schedule],
+        program: Graph | None = None,
+        *,
+        pdl: bool = False,
     ) -> AssembledResult:
         """See `Device.assemble`. Raises DeviceError when the device is gone, KeyError for a kernel without schedule."""
         settings = FINALIST
@@ -149,7 +175,9 @@ class CudaDevice:
         for key, (kernel, _) in grouping.kernel_counts().items():
             if reason := self._illegal_because(kernel, schedules[key], self._target):
                 return AssembledResult(None, failure=Failure(FailureKind.ILLEGAL, reason))
-            sources[key] = self._render(kernel, schedules[key], self._target)
+            if is_generated(kernel):
+                source = self._render(kernel, schedules[key], self._target)
+                sources[key] = with_dependent_launch(source) if pdl else source
         replies = [self._pool.submit(source, self._target, settings.ptxas_level) for source in sources.values()]
         for reply in replies:
             if failure := reply.result().failure:
@@ -168,8 +196,40 @@ class CudaDevice:
             self._tasks.put(_Task(future, lambda link: _assembled(link.ask(request))))
         return future.result()
 
+    def compare(self, kernel: Kernel, schedules: Sequence[Schedule], *, fresh: bool = False) -> PairedTimes:
+        """See `Device.compare`."""
+        sources = [self._render(kernel, schedule, self._target) for schedule in schedules]
+        for reply in [self._pool.submit(source, self._target, TURNS.ptxas_level) for source in sources]:
+            if failure := reply.result().failure:
+                return PairedTimes(failure=failure)
+        request: Message = {
+            "op": "compare",
+            "id": 0,
+            "kernel": kernel_to_json(kernel),
+            "sources": [source.to_json() for source in sources],
+            "regime": asdict(TURNS),
+            "seed": int(fresh),
+        }
+
+        def work(link: WorkerLink) -> PairedTimes:
+            if fresh:
+                link.renew()
+            return _paired(link.ask(request))
+
+        future: Future[PairedTimes] = Future()
+        self._track(future)
+        if not future.done():
+            self._tasks.put(_Task(future, work))
+        return future.result()
+
     def health(self) -> DeviceHealth:
-        return DeviceHealth(self._link.busy_s, self._pool.compiling, max(0, self._link.starts - 1))
+        respawns = max(0, self._link.starts - self._link.renewals - 1)
+        sampling = self._sampling
+        return DeviceHealth(
+            *(self._link.busy_s, self._pool.compiling, respawns, self._noise),
+            states=((self.name, sampling.state),) if sampling and sampling.state else (),
+            unsampled=(sampling.missing,) if sampling and sampling.missing else (),
+        )
 
     def close(self) -> None:
         """See `Device.close`. May be called more than once, and from any thread."""
@@ -182,9 +242,14 @@ class CudaDevice:
             future.cancel()
         self._link.interrupt()
         self._tasks.put(None)
-        self._pool.close()
+        if self._sampling is not None:
+            self._sampling.close()
+        last = self._workshop.leave()
+        if last:
+            self._pool.close()
         self._thread.join()
-        self._nursery.close()
+        if last:
+            self._nursery.close()
 
     def _probe(self, command: Sequence[str]) -> Message:
         """Context and target from a process that loads no torch. Raises DeviceError."""
@@ -248,6 +313,9 @@ class CudaDevice:
             with self._lock:
                 self._gone = error
             hello.set_exception(error)
+        else:
+            with suppress(DeviceError):  # which the first task meets again
+                self._noise = _noise_of(self._link.ask({"op": "noise", "id": 0, "regime": asdict(TURNS)}))
         while (task := self._tasks.get()) is not None:
             if not task.future.done():
                 self._run(task)
@@ -287,6 +355,18 @@ def _assembled(answer: Message) -> AssembledResult:
     if failure := _failure(answer):
         return AssembledResult(None, _finite(answer.get("error")), failure)
     return AssembledResult(_timing(answer), _finite(answer.get("error")))
+
+
+def _paired(answer: Message) -> PairedTimes:
+    if failure := _failure(answer):
+        return PairedTimes(failure=failure)
+    return PairedTimes(tuple(tuple(map(float, of_one)) for of_one in answer["windows"]))
+
+
+def _noise_of(answer: Message) -> NoiseFloor | None:
+    """None where it could not be taken: a run without it is judged by its windows alone."""
+    windows = _paired(answer).windows if "windows" in answer else ()
+    return noise_floor(*windows) if len(windows) == 2 else None
 
 
 def _merged(compiled: BuildReport, loaded: Mapping[str, Any]) -> BuildReport:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Protocol
@@ -10,6 +10,8 @@ from typing import Protocol
 from engine.ir.graph import Graph
 from engine.ir.kernel import Kernel
 from engine.ir.plan import Grouping
+from engine.measure.gpu_state import GpuState
+from engine.measure.noise import NoiseFloor
 from engine.vocabulary import Context, Failure, Measurement, Regime, Schedule, Target, Timing
 
 
@@ -27,12 +29,30 @@ class AssembledResult:
 
 
 @dataclass(frozen=True, slots=True)
+class PairedTimes:
+    """Windows (us a launch) of candidates timed in turns: `windows[c][r]` is that of candidate c in round r.
+
+    No windows where nothing was timed; `failure` then says why, and is None on a device that only replays.
+    """
+
+    windows: tuple[tuple[float, ...], ...] = ()
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceHealth:
-    """`busy_s` is how long the benchmark worker was checking and timing, in seconds since the device opened."""
+    """`busy_s` is how long the benchmark worker was checking and timing, in seconds since the device opened.
+
+    `noise` is None until it has been measured, which an open device does before its first candidate. `states` holds the
+    latest look at each GPU by the device's name, `unsampled` the reasons for those that aren't looked at.
+    """
 
     busy_s: float = 0.0
     compiling: int = 0
     respawns: int = 0
+    noise: NoiseFloor | None = None
+    states: tuple[tuple[str, GpuState], ...] = ()
+    unsampled: tuple[str, ...] = ()
 
 
 class Device(Protocol):
@@ -55,11 +75,24 @@ class Device(Protocol):
         ...
 
     def assemble(
-        self, grouping: Grouping, schedules: Mapping[str, Schedule], program: Graph | None = None
+        self,
+        grouping: Grouping,
+        schedules: Mapping[str, Schedule],
+        program: Graph | None = None,
+        *,
+        pdl: bool = False,
     ) -> AssembledResult:
         """Run the plan with one schedule per structural key as one CUDA graph, checked and timed (deploy regime).
 
-        It is checked against `program`, whose inputs are the plan's; without one, against its own kernels.
+        It is checked against `program`, whose inputs are the plan's; without one, against its own kernels. With `pdl`
+        its kernels are launched with programmatic dependent launch.
+        """
+        ...
+
+    def compare(self, kernel: Kernel, schedules: Sequence[Schedule], *, fresh: bool = False) -> PairedTimes:
+        """Time candidates in turns in one benchmark process (deploy regime), a new one if `fresh`. Waits for the end.
+
+        Raises DeviceError when the device is gone, CancelledError when it is closed meanwhile.
         """
         ...
 

@@ -40,6 +40,7 @@ class WorkerLink:
         self._child: Child | None = None
         self._stopped = False
         self.starts = 0
+        self.renewals = 0
         self.busy_s = 0.0
 
     def start(self) -> Message:
@@ -49,7 +50,7 @@ class WorkerLink:
             if self._stopped:
                 break
             try:
-                child = self._nursery.start(self._command, "worker")
+                child = self._nursery.start(self._command, f"worker-{self._device}")
             except OSError as error:
                 raise DeviceError(f"the benchmark process can't be started: {error}") from None
             with self._lock:
@@ -89,6 +90,12 @@ class WorkerLink:
         if answer.get("broken"):
             self._drop()
         return answer
+
+    def renew(self) -> None:
+        """End a process in good health, so that the next request gets a fresh one. For the owning thread."""
+        if self._child is not None:
+            self.renewals += 1
+            self._drop()
 
     def interrupt(self) -> None:
         """From any thread, for good: the process dies and nothing starts it again."""

@@ -15,9 +15,10 @@ _CUDA_NAME = re.compile(r"cuda(?::(\d+))?")
 _WITHOUT_GPU = "without one, browse a database with `emmy-tui DB`, or watch the demo with `emmy-tui --demo`"
 
 
-def open_device(name: str, *, jobs: int | None = None) -> Device:
+def open_device(name: str, *, jobs: int | None = None, beside: Device | None = None) -> Device:
     """Open "cuda" or "cuda:N" with `jobs` compile processes (default: one a CPU). The benchmark process starts beside.
 
+    With `beside`, another GPU that is open, it shares the compile processes of that one.
     Raises DeviceError for an unknown name, for missing packages and for a GPU that can't be used.
     """
     found = _CUDA_NAME.fullmatch(name)
@@ -33,8 +34,9 @@ def open_device(name: str, *, jobs: int | None = None) -> Device:
         index=int(found.group(1) or 0),
         compilers=jobs or os.cpu_count() or 1,
         probe_command=entry_command("engine.measure.probe"),
+        sampler_command=entry_command("engine.measure.sampler"),
     )
     try:
-        return CudaDevice(settings, render, illegal_because)
+        return CudaDevice(settings, render, illegal_because, beside if isinstance(beside, CudaDevice) else None)
     except DeviceError as error:
         raise DeviceError(f"{name} can't be used: {error}; tuning needs a GPU; {_WITHOUT_GPU}") from None

@@ -44,4 +44,7 @@ DEPLOY = RegimeSettings(Regime.DEPLOY, ptxas_level=3, checks=3, windows=25, wind
 FINALIST = replace(DEPLOY, checks=10)
 """What is put together to be used: one check misses a race that moves from run to run."""
 
+TURNS = replace(DEPLOY, checks=1)
+"""Finalists timed in turns, each of which has passed the deploy regime's checks; also the noise floor."""
+
 REGIMES: Mapping[Regime, RegimeSettings] = MappingProxyType({Regime.RANKING: RANKING, Regime.DEPLOY: DEPLOY})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Protocol
@@ -11,7 +11,7 @@ from typing import Protocol
 from engine.ir.graph import Graph
 from engine.ir.kernel import Kernel
 from engine.ir.plan import Grouping
-from engine.measure.device import AssembledResult, DeviceError, DeviceHealth
+from engine.measure.device import AssembledResult, DeviceError, DeviceHealth, PairedTimes
 from engine.vocabulary import Context, Failure, Measurement, Regime, Schedule, Status, Target, Timing
 
 
@@ -39,7 +39,9 @@ class Recording(Protocol):
 
     def measurement(self, kernel_key: str, schedule: Schedule, regime: Regime) -> Measurement | None: ...
 
-    def assembled(self, grouping: Grouping, schedules: Mapping[str, Schedule]) -> Assembly | None: ...
+    def assembled(
+        self, grouping: Grouping, schedules: Mapping[str, Schedule], *, pdl: bool = False
+    ) -> Assembly | None: ...
 
 
 class ReplayDevice:
@@ -80,13 +82,22 @@ class ReplayDevice:
         return self._answers.submit(self._at_pace, answer) if self._pace else _done(answer)
 
     def assemble(
-        self, grouping: Grouping, schedules: Mapping[str, Schedule], program: Graph | None = None
+        self,
+        grouping: Grouping,
+        schedules: Mapping[str, Schedule],
+        program: Graph | None = None,
+        *,
+        pdl: bool = False,
     ) -> AssembledResult:
         """The recorded assembled time; without one, a result that holds neither a time nor a failure."""
-        recorded = self._recording.assembled(grouping, schedules)
+        recorded = self._recording.assembled(grouping, schedules, pdl=pdl)
         if recorded is None:
             return AssembledResult(None)
         return AssembledResult(recorded.timing, recorded.error, recorded.failure)
+
+    def compare(self, kernel: Kernel, schedules: Sequence[Schedule], *, fresh: bool = False) -> PairedTimes:
+        """A recording times nothing in turns: no windows, and no failure."""
+        return PairedTimes()
 
     def health(self) -> DeviceHealth:
         return DeviceHealth(busy_s=self._busy_s)

@@ -14,7 +14,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -33,12 +32,14 @@ from engine.runtime import (
     TimingPlan,
     allow_scratch_memory,
     assemble_plan,
+    bind_extern,
     bind_launch,
     compare,
     compile_source,
     expected_ms,
     failure_of,
     is_intact,
+    load_launcher,
     one_line,
     overwrite_inputs,
     poison,
@@ -51,6 +52,8 @@ from engine.runtime import (
     references_for,
     registers_and_spills,
     repair,
+    replayed,
+    time_in_turns,
     time_launches,
 )
 from engine.vocabulary import BuildReport, Context, Failure, FailureKind, Target, Timing
@@ -62,6 +65,9 @@ LAUNCH_LIMIT_S = 2.0
 STEP_LIMIT_S = 5.0
 SLOWDOWN_LIMIT = 2000.0
 """A first launch may take LAUNCH_LIMIT_S plus this many times what the chip needs at its best."""
+
+NOISE_ELEMENTS = 1 << 24
+"""The noise floor is taken on a stream of 64 MiB in and 64 MiB out: some 30 us on a fast GPU, far above a launch."""
 
 
 class Rejected(Exception):
@@ -107,7 +113,7 @@ def open_bench(channel: Channel, index: int, folder: Path) -> Bench:
     torch.zeros(1, device=device)
     torch.cuda.synchronize()
     allow_scratch_memory(device)
-    _load_launcher()
+    load_launcher()
     return Bench(channel, folder, device, read_context(index), read_target(index))
 
 
@@ -122,6 +128,7 @@ class Bench:
         self._target = target
         self._kernels: dict[str, Kernel] = {}
         self._cases: OrderedDict[str, Case] = OrderedDict()
+        self._passed: set[tuple[str, str]] = set()
         self._step = "start"
 
     def hello(self) -> Message:
@@ -130,7 +137,13 @@ class Bench:
     def serve(self, request: Message) -> None:
         """Answer one request. A GPU whose context is broken ends the process after the answer."""
         start = time.perf_counter()
-        work: Callable[[Message], Message] = {"measure": self._measure, "assemble": self._assemble}[request["op"]]
+        works: dict[str, Callable[[Message], Message]] = {
+            "measure": self._measure,
+            "assemble": self._assemble,
+            "compare": self._compare,
+            "noise": self._noise,
+        }
+        work = works[request["op"]]
         try:
             answer = work(request)
         except Rejected as rejected:
@@ -150,15 +163,17 @@ class Bench:
         settings = RegimeSettings.from_data(request["regime"])
         kernel = self._kernel(request["kernel"])
         case = self._case(kernel)
-        self._enter("load", LOAD_LIMIT_S)
-        compiled = self._compile(request["source"], settings)
-        launch = bind_launch(compiled, case.inputs, case.outputs)
+        launch, compiled = self._bound(kernel, request["source"], case, settings)
         timing, error = self._check_and_time(launch, case, settings, kernel.flops, kernel.bytes_moved)
-        return {"timing": asdict(timing), "error": error, "build": asdict(_build_report(compiled))}
+        build = asdict(_build_report(compiled)) if compiled is not None else {}
+        return {"timing": asdict(timing), "error": error, "build": build}
 
     def _assemble(self, request: Message) -> Message:
         settings = RegimeSettings.from_data(request["regime"])
         grouping = grouping_from_json(request["grouping"])
+        for key, (kernel, _) in grouping.kernel_counts().items():
+            if key in request["sources"]:
+                self._check_alone(kernel, request["sources"][key], settings)
         self._enter("prepare", PREPARE_LIMIT_S)
         self._cases.clear()
         program = graph_from_json(request["program"]) if request["program"] else None
@@ -166,11 +181,79 @@ class Bench:
         self._enter("load", LOAD_LIMIT_S)
         compiled = {key: self._compile(text, settings) for key, text in request["sources"].items()}
         plan = assemble_plan(grouping, compiled, case.inputs)
-        case = replace(case, outputs=plan.outputs, written=plan.written)
+        case = replace(case, outputs=plan.outputs, written=plan.written, prepare=plan.prepare)
         kernels = [call.kernel for call in grouping.calls]
         flops, moved = sum(k.flops for k in kernels), sum(k.bytes_moved for k in kernels)
-        timing, error = self._check_and_time(plan.launch, case, settings, flops, moved)
+        timing, error = self._check_and_time(plan.launch, case, settings, flops, moved, as_graph=True)
         return {"timing": asdict(timing), "error": error}
+
+    def _bound(
+        self, kernel: Kernel, source: str, case: Case, settings: RegimeSettings
+    ) -> tuple[Launch, CompiledSource | None]:
+        """`source` is empty for a library's call."""
+        self._enter("load", LOAD_LIMIT_S)
+        if not source:
+            return bind_extern(kernel.body, case.inputs, case.outputs), None
+        compiled = self._compile(source, settings)
+        return bind_launch(compiled, case.inputs, case.outputs), compiled
+
+    def _check_alone(self, kernel: Kernel, source: str, settings: RegimeSettings) -> None:
+        """A finalist by itself, where it shows which kernel is wrong; once, however many wholes it is part of."""
+        if (kernel.key, source) in self._passed:
+            return
+        case = self._case(kernel)
+        launch, _ = self._bound(kernel, source, case, settings)
+        estimate_us = self._first_launch(launch, case, self._floor_s(kernel.flops, kernel.bytes_moved))
+        try:
+            self._check(launch, case, settings.checks, estimate_us)
+        except Rejected as rejected:
+            failure = rejected.failure
+            alone = replace(failure, cause=f"{kernel.label or kernel.key}, alone: {failure.cause}")
+            raise Rejected(alone, rejected.error) from None
+        self._passed.add((kernel.key, source))
+
+    def _compare(self, request: Message) -> Message:
+        """Windows of several candidates of one kernel, timed in turns; one that may not pass ends the comparison."""
+        settings = RegimeSettings.from_data(request["regime"])
+        kernel = self._kernel(request["kernel"])
+        case = self._case(kernel)
+        floor_s = self._floor_s(kernel.flops, kernel.bytes_moved)
+        launches: list[Launch] = []
+        estimates: list[float] = []
+        for source in request["sources"]:
+            self._enter("load", LOAD_LIMIT_S)
+            launch = bind_launch(self._compile(source, settings), case.inputs, case.outputs)
+            estimates.append(self._first_launch(launch, case, floor_s))
+            self._check(launch, case, settings.checks, estimates[-1])
+            launches.append(launch)
+        return {"windows": self._in_turns(launches, estimates, settings, int(request["seed"]))}
+
+    def _noise(self, request: Message) -> Message:
+        """Windows of one launch timed in turns with itself: what differs is the machine's noise."""
+        self._enter("noise floor", LOAD_LIMIT_S)
+        source = torch.randn(NOISE_ELEMENTS, device=self._device)
+        out = torch.empty_like(source)
+
+        def launch() -> None:
+            torch.mul(source, 1.5, out=out)
+
+        launch()
+        torch.cuda.synchronize()
+        estimate_us = probe_us(launch)
+        settings = RegimeSettings.from_data(request["regime"])
+        return {"windows": self._in_turns([launch, launch], [estimate_us, estimate_us], settings, 0)}
+
+    def _in_turns(
+        self, launches: Sequence[Launch], estimates: Sequence[float], settings: RegimeSettings, seed: int
+    ) -> tuple[tuple[float, ...], ...]:
+        plan = TimingPlan(settings.window_ms, settings.windows, settings.warmup_ms)
+        expected = sum(expected_ms(plan, estimate_us) for estimate_us in estimates)
+        self._enter("timing", STEP_LIMIT_S + 20e-3 * expected)
+        return time_in_turns(launches, plan, estimates, seed)
+
+    def _floor_s(self, flops: int, bytes_moved: int) -> float:
+        """What the chip needs at its best, in s."""
+        return flops / self._target.peak_bf16 + bytes_moved / self._target.memory_bandwidth
 
     def _kernel(self, text: str) -> Kernel:
         kernel = self._kernels.get(text)
@@ -202,12 +285,21 @@ class Bench:
         return compile_source(KernelSource.from_json(source), self._target, self._folder, settings.ptxas_level)
 
     def _check_and_time(
-        self, launch: Launch, case: Case, settings: RegimeSettings, flops: int, bytes_moved: int
+        self,
+        launch: Launch,
+        case: Case,
+        settings: RegimeSettings,
+        flops: int,
+        bytes_moved: int,
+        *,
+        as_graph: bool = False,
     ) -> tuple[Timing, float]:
-        """The timing, and the largest error of all checks. Raises Rejected for what may not pass."""
-        floor_s = flops / self._target.peak_bf16 + bytes_moved / self._target.memory_bandwidth
-        estimate_us = self._first_launch(launch, case, floor_s)
-        error = self._check(launch, case, settings.checks, estimate_us)
+        """The timing, and the largest error of all checks. Raises Rejected for what may not pass.
+
+        What is to run as a graph is checked as one: launches overlap there as they don't on a stream.
+        """
+        estimate_us = self._first_launch(launch, case, self._floor_s(flops, bytes_moved))
+        error = self._check(replayed(launch) if as_graph else launch, case, settings.checks, estimate_us)
         plan = TimingPlan(settings.window_ms, settings.windows, settings.warmup_ms)
         self._enter("timing", STEP_LIMIT_S + 10e-3 * expected_ms(plan, estimate_us))
         samples = time_launches(launch, plan, estimate_us)
@@ -286,14 +378,6 @@ def _build_report(compiled: CompiledSource) -> BuildReport:
     """What the driver says of a loaded binary, for what the compile process could not tell."""
     registers, spills = registers_and_spills(compiled)
     return replace(compiled.build, registers=registers, spills=spills)
-
-
-def _load_launcher() -> None:
-    """Build Triton's host side now, so that a missing C compiler shows at once and no candidate pays for it."""
-    from triton.runtime import driver
-
-    utilities: Any = driver.active.utils
-    utilities.get_device_properties(torch.cuda.current_device())
 
 
 def _context_is_sound() -> bool:

@@ -11,14 +11,18 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from engine.codegen import KernelSource
+from engine.ir import GraphBuilder, Kernel, TensorSpec
+from engine.ir.extern import arguments_to_json
 from engine.ir.plan import BufferView, Grouping, KernelCall
 from engine.measure import CudaDevice, DeviceError
 from engine.measure.compile_pool import CompileLimits
-from engine.vocabulary import FailureKind, Measurement, Regime, Status
-from tests.measure.rig import ROOT, a_kernel, do, open_fake, processes_about, settled
+from engine.vocabulary import FailureKind, Measurement, Regime, Schedule, Status, Target
+from tests.measure.rig import ROOT, a_kernel, do, open_fake, processes_about, settings, settled
 
 KERNEL = a_kernel()
 FAULTS = [
@@ -219,6 +223,38 @@ def test_assemble_times_the_plan_and_passes_on_its_failure(device: CudaDevice) -
     assert crashed.timing is None
     assert crashed.failure is not None
     assert crashed.failure.kind is FailureKind.CRASH
+
+
+def test_an_assembly_with_dependent_launch_compiles_the_text_that_waits() -> None:
+    compiled: list[str] = []
+
+    def rendered(kernel: Kernel, schedule: Schedule, target: Target) -> KernelSource:
+        return KernelSource(f"def entry(x):\n    {schedule}\n", "entry", (), (1, 1, 1), 4, 1)
+
+    specs = (*KERNEL.body.input_specs(), *KERNEL.body.output_specs())
+    views = tuple(BufferView(i, spec) for i, spec in enumerate(specs))
+    grouping = Grouping(specs, (KernelCall(KERNEL, views[:2], (2,)),), views[2:])
+    with CudaDevice(settings(), rendered, lambda *_: None) as device:
+        submit = device._pool.submit
+
+        def noted(source: KernelSource, *rest: Any) -> Any:
+            compiled.append(source.text)
+            return submit(source, *rest)
+
+        device._pool.submit = noted  # type: ignore[method-assign]
+        results = [device.assemble(grouping, {KERNEL.key: do("fine")}, pdl=pdl) for pdl in (False, True)]
+    assert all(result.timing is not None for result in results)
+    assert ["gdc_wait" in text for text in compiled] == [False, True]
+
+
+def test_a_library_call_is_measured_without_a_compile(device: CudaDevice) -> None:
+    build = GraphBuilder()
+    spec = TensorSpec.contiguous((4, 8), "float32")
+    call = arguments_to_json([{"tensor": 0}, 1], {})
+    kernel = Kernel("extern", build.build(build.extern("aten.cumsum.default", (build.input(spec),), call, spec)))
+    done = device.submit(kernel, do("fine"), Regime.RANKING).result(timeout=30)
+    assert done.status is Status.OK
+    assert device.health().compiling == 0
 
 
 def _command_line(pid: int) -> str:

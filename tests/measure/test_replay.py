@@ -38,7 +38,9 @@ class Recorded:
         timing = Timing(5.0, 4.0, 6.0)
         return Measurement(kernel_key, schedule, regime, CONTEXT.key, Status.OK, timing, run_s=0.1)
 
-    def assembled(self, grouping: Grouping, schedules: Mapping[str, Schedule]) -> AssembledResult | None:
+    def assembled(
+        self, grouping: Grouping, schedules: Mapping[str, Schedule], *, pdl: bool = False
+    ) -> AssembledResult | None:
         return self._assembled
 
 

@@ -11,11 +11,12 @@ import pytest
 import torch
 
 from engine.codegen import KernelSource
-from engine.ir import Graph, GraphBuilder
+from engine.ir import Graph, GraphBuilder, Kernel, TensorSpec
+from engine.ir.extern import arguments_to_json
 from engine.ir.json_form import graph_to_json, grouping_to_json, kernel_to_json
 from engine.ir.plan import BufferView, Grouping, KernelCall
 from engine.measure import REGIMES, RegimeSettings, worker
-from engine.measure.regimes import FINALIST
+from engine.measure.regimes import FINALIST, TURNS
 from engine.measure.worker import Bench, describe_unusable
 from engine.runtime import evaluate
 from engine.vocabulary import BuildReport, FailureKind, Regime, Target
@@ -61,6 +62,7 @@ def rig(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[Bench, Recorde
     monkeypatch.setattr(worker, "compile_source", lambda source, *_: Compiled(source))
     monkeypatch.setattr(worker, "bind_launch", bind)
     monkeypatch.setattr("engine.runtime.assemble.bind_launch", bind)
+    monkeypatch.setattr(worker, "replayed", lambda launch: launch)
     monkeypatch.setattr(worker, "probe_us", lambda launch: 10.0)
     monkeypatch.setattr(worker, "time_launches", lambda launch, plan, estimate: (9.0, 10.0, 11.0))
     monkeypatch.setattr(worker, "_context_is_sound", lambda: True)
@@ -83,6 +85,22 @@ def measure(
         }
     )
     return recorder.answers[-1]
+
+
+def test_a_library_call_needs_no_source(rig: Any) -> None:
+    bench, recorder, _ = rig
+    build = GraphBuilder()
+    spec = TensorSpec.contiguous((4, 8), "float32")
+    call = arguments_to_json([{"tensor": 0}, 1], {})
+    kernel = Kernel("extern", build.build(build.extern("aten.cumsum.default", (build.input(spec),), call, spec)))
+    settings = asdict(REGIMES[Regime.DEPLOY])
+    bench.serve({"op": "measure", "id": 1, "kernel": kernel_to_json(kernel), "source": "", "regime": settings})
+    assert recorder.answers[-1]["timing"]["median_us"] == 10.0
+    assert recorder.answers[-1]["error"] < 1e-5
+    plan = Grouping((spec, spec), (KernelCall(kernel, (BufferView(0, spec),), (1,)),), (BufferView(1, spec),))
+    request = {"op": "assemble", "id": 2, "grouping": grouping_to_json(plan), "program": "", "sources": {}}
+    bench.serve({**request, "regime": asdict(replace(REGIMES[Regime.DEPLOY], checks=3))})
+    assert recorder.answers[-1]["timing"]["median_us"] == 10.0
 
 
 def kind_of(answer: dict[str, Any]) -> FailureKind:
@@ -230,6 +248,25 @@ def serve_chain(rig: Any, body: Body, program: str) -> dict[str, Any]:
     return answer
 
 
+def test_a_finalist_is_checked_alone_once_and_named_where_it_is_wrong(rig: Any) -> None:
+    calls: list[int] = []
+
+    def counted(inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> None:
+        calls.append(1)
+        right(inputs, outputs)
+
+    assert "timing" in serve_chain(rig, counted, "")
+    first = len(calls)
+    assert "timing" in serve_chain(rig, counted, "")
+    alone = first - (len(calls) - first)
+    assert alone >= 3, "one launch a check"
+    bench, _, _ = rig
+    bench._passed.clear()
+    answer = serve_chain(rig, half, "")
+    assert kind_of(answer) is FailureKind.WRONG_RESULT
+    assert "alone: " in answer["failure"]["cause"]
+
+
 @pytest.mark.parametrize(("body", "passes"), [(right, True), (half, False)])
 def test_a_plan_is_checked_and_timed(rig: Any, body: Body, passes: bool) -> None:
     answer = serve_chain(rig, body, "")
@@ -249,3 +286,49 @@ def test_a_machine_without_a_gpu_is_told_so(monkeypatch: pytest.MonkeyPatch) -> 
     assert "no CUDA GPU" in describe_unusable(RuntimeError("x"))
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert "install gcc" in describe_unusable(RuntimeError("Failed to find C compiler. Please specify via CC"))
+
+
+def compare(rig: Any, *texts: str) -> dict[str, Any]:
+    bench, recorder, _ = rig
+    sources = [KernelSource(text, "entry", (), (1, 1, 1), 4, 1).to_json() for text in texts]
+    request = {"op": "compare", "id": 8, "kernel": kernel_to_json(KERNEL), "sources": sources, "seed": 1}
+    bench.serve({**request, "regime": asdict(TURNS)})
+    return recorder.answers[-1]
+
+
+@pytest.fixture
+def turns(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, tuple[float, ...], int]]:
+    """What was timed in turns: how many launches, which of them were the same, and the seed of their order."""
+    asked: list[tuple[int, tuple[float, ...], int]] = []
+
+    def in_turns(launches: Sequence[Any], plan: Any, estimates: Sequence[float], seed: int) -> Any:
+        asked.append((len(set(map(id, launches))), tuple(estimates), seed))
+        return tuple((10.0 + at, 10.5 + at) for at, _ in enumerate(launches))
+
+    monkeypatch.setattr(worker, "time_in_turns", in_turns)
+    return asked
+
+
+def test_candidates_of_a_comparison_are_checked_and_timed_together(rig: Any, turns: list[Any]) -> None:
+    rig[2]["also right"] = right
+    answer = compare(rig, "right", "also right", "right")
+    assert answer["windows"] == ((10.0, 10.5), (11.0, 11.5), (12.0, 12.5))
+    assert turns == [(3, (10.0, 10.0, 10.0), 1)]
+    assert [step["step"] for step in rig[1].steps].count("check") == 3
+    assert rig[1].steps[-1]["step"] == "timing"
+
+
+def test_a_wrong_candidate_ends_a_comparison(rig: Any, turns: list[Any]) -> None:
+    rig[2]["wrong"] = lambda inputs, outputs: outputs[0].zero_()
+    answer = compare(rig, "right", "wrong")
+    assert kind_of(answer) is FailureKind.WRONG_RESULT
+    assert turns == []
+    assert compare(rig, "right", "right")["windows"]
+
+
+def test_the_noise_floor_is_one_launch_against_itself(rig: Any, turns: list[Any], monkeypatch: Any) -> None:
+    monkeypatch.setattr(worker, "NOISE_ELEMENTS", 64)
+    bench, recorder, _ = rig
+    bench.serve({"op": "noise", "id": 9, "regime": asdict(TURNS)})
+    assert recorder.answers[-1]["windows"] == ((10.0, 10.5), (11.0, 11.5))
+    assert turns == [(1, (10.0, 10.0), 0)]

@@ -1,0 +1,63 @@
+"""Candidates timed in turns, and the noise floor: what the device makes of the benchmark process's windows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from engine.measure import REGIMES, DeviceError
+from engine.measure.regimes import TURNS
+from engine.vocabulary import FailureKind, Regime
+from tests.measure.rig import a_kernel, do, open_fake
+
+KERNEL = a_kernel()
+
+
+def test_every_candidate_gets_its_windows_in_the_order_asked() -> None:
+    with open_fake() as device:
+        times = device.compare(KERNEL, [do("fine", number) for number in range(3)])
+    assert times.failure is None
+    assert times.windows == ((10.0, 10.1, 9.9), (11.0, 11.1, 10.9), (12.0, 12.1, 11.9))
+
+
+def test_a_fresh_process_is_no_respawn() -> None:
+    with open_fake() as device:
+        device.submit(KERNEL, do("fine"), Regime.DEPLOY).result(timeout=30)
+        for _ in range(2):
+            assert device.compare(KERNEL, [do("fine"), do("fine", 1)], fresh=True).windows
+        assert device._link.starts == 3
+        assert device.health().respawns == 0
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [("run-abort", FailureKind.CRASH), ("run-hang", FailureKind.HANG), ("compile-error", FailureKind.COMPILE_ERROR)],
+)
+def test_a_candidate_in_trouble_ends_the_comparison_and_nothing_else(fault: str, kind: FailureKind) -> None:
+    with open_fake() as device:
+        times = device.compare(KERNEL, [do("fine"), do(fault)])
+        assert times.windows == ()
+        assert times.failure is not None
+        assert times.failure.kind is kind
+        assert device.compare(KERNEL, [do("fine"), do("fine", 1)]).windows
+
+
+def test_a_closed_device_says_so() -> None:
+    with open_fake() as device:
+        pass
+    with pytest.raises(DeviceError):
+        device.compare(KERNEL, [do("fine"), do("fine", 1)])
+
+
+def test_the_noise_floor_is_there_with_the_first_candidate() -> None:
+    with open_fake() as device:
+        device.submit(KERNEL, do("fine"), Regime.RANKING).result(timeout=30)
+        noise = device.health().noise
+    assert noise is not None
+    assert 0.0 < noise.share < 0.02
+    assert noise.us == pytest.approx(10.0 * noise.share)
+
+
+def test_turns_are_taken_as_the_deploy_regime_takes_times() -> None:
+    assert replace(REGIMES[Regime.DEPLOY], checks=1) == TURNS
