@@ -15,7 +15,7 @@ from engine.codegen import illegal_because, offered_schedules
 from engine.ir.kernel import Kernel
 from engine.prior import Prior, features
 from engine.store import Store
-from engine.vocabulary import Regime, Schedule, Target
+from engine.vocabulary import Measurement, Regime, Schedule, Target
 
 
 class Source(StrEnum):
@@ -49,6 +49,8 @@ def explain(kernel: Kernel, store: Store, context_key: str, target: Target, prio
     lines = _pinned(kernel, store, context_key, target)
     for source, regime in ((Source.DEPLOY, Regime.DEPLOY), (Source.RANKING, Regime.RANKING)):
         best = store.best(kernel.key, context_key, regime)
+        if best is not None and regime is Regime.DEPLOY:
+            best = _finalist(best, kernel, store, context_key)
         if best is not None:
             lines.append(Evidence(source, best.schedule, best.us))
     schedules = list(offered_schedules(kernel, target))
@@ -64,6 +66,14 @@ def choose(kernel: Kernel, store: Store, context_key: str, target: Target, prior
     """The strongest evidence that can be built, or None when the kernel has no legal schedule."""
     lines = explain(kernel, store, context_key, target, prior)
     return next((line for line in lines if not line.illegal), None)
+
+
+def _finalist(best: Measurement, kernel: Kernel, store: Store, context_key: str) -> Measurement:
+    """The finalist that was chosen when the fastest were timed in turns, if the lowest time is one of theirs."""
+    compared = store.compared(kernel.key, context_key)
+    if compared is None or best.schedule.key not in compared.schedules:
+        return best
+    return store.deploy(kernel.key, Schedule.from_key(compared.chosen), context_key) or best
 
 
 def _pinned(kernel: Kernel, store: Store, context_key: str, target: Target) -> list[Evidence]:

@@ -21,10 +21,26 @@ if TYPE_CHECKING:
     )
     from engine.runtime.comparison import compare, poison
     from engine.runtime.compile import BuildError, CompiledSource, compile_source
-    from engine.runtime.cuda_graph import TimingPlan, expected_ms, probe_us, quantiles, time_launches
+    from engine.runtime.cuda_graph import (
+        TimingPlan,
+        expected_ms,
+        probe_us,
+        quantiles,
+        replayed,
+        time_in_turns,
+        time_launches,
+    )
+    from engine.runtime.driver import pci_bus_id
     from engine.runtime.failures import failure_of, one_line
     from engine.runtime.inputs import make_inputs
-    from engine.runtime.launch import Launch, allow_scratch_memory, bind_launch, registers_and_spills
+    from engine.runtime.launch import (
+        Launch,
+        allow_scratch_memory,
+        bind_extern,
+        bind_launch,
+        load_launcher,
+        registers_and_spills,
+    )
     from engine.runtime.reference import evaluate
     from engine.runtime.toolchain import describe_toolchain, read_context, read_target
 
@@ -37,6 +53,7 @@ __all__ = [
     "TimingPlan",
     "allow_scratch_memory",
     "assemble_plan",
+    "bind_extern",
     "bind_launch",
     "compare",
     "compile_source",
@@ -45,9 +62,11 @@ __all__ = [
     "expected_ms",
     "failure_of",
     "is_intact",
+    "load_launcher",
     "make_inputs",
     "one_line",
     "overwrite_inputs",
+    "pci_bus_id",
     "poison",
     "prepare_case",
     "prepare_plan_case",
@@ -58,6 +77,8 @@ __all__ = [
     "references_for",
     "registers_and_spills",
     "repair",
+    "replayed",
+    "time_in_turns",
     "time_launches",
 ]
 
@@ -70,6 +91,7 @@ _FILES = {
     "TimingPlan": "cuda_graph",
     "allow_scratch_memory": "launch",
     "assemble_plan": "assemble",
+    "bind_extern": "launch",
     "bind_launch": "launch",
     "compare": "comparison",
     "compile_source": "compile",
@@ -78,9 +100,11 @@ _FILES = {
     "expected_ms": "cuda_graph",
     "failure_of": "failures",
     "is_intact": "cases",
+    "load_launcher": "launch",
     "make_inputs": "inputs",
     "one_line": "failures",
     "overwrite_inputs": "cases",
+    "pci_bus_id": "driver",
     "poison": "comparison",
     "prepare_case": "cases",
     "prepare_plan_case": "cases",
@@ -90,7 +114,9 @@ _FILES = {
     "read_target": "toolchain",
     "references_for": "cases",
     "repair": "cases",
+    "replayed": "cuda_graph",
     "registers_and_spills": "launch",
+    "time_in_turns": "cuda_graph",
     "time_launches": "cuda_graph",
 }
 

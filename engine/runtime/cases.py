@@ -28,6 +28,7 @@ class Case:
     `outputs` are compared with `references`; `written` are all contiguous buffers that a run writes, poisoned with
     `poison_byte` before it (no NaN pattern where the reference holds a NaN). `eager` is eager's (norm, worst element)
     against the references, one pair an output. `prepare_s` is what one set of inputs and references costs.
+    `prepare` computes what a plan derives from its weights once, and has to again when other inputs are written.
     """
 
     seed: int
@@ -40,6 +41,7 @@ class Case:
     prepare_s: float
     outputs: Tensors = ()
     written: Tensors = ()
+    prepare: Callable[[], None] | None = None
 
 
 def prepare_case(kernel: Kernel, seed: int, device: torch.device) -> Case:
@@ -57,8 +59,7 @@ def prepare_plan_case(grouping: Grouping, program: Graph | None, seed: int, devi
     """The case of a whole plan, without outputs. Its reference is the program's own graph, so that a plan that divides
     the program wrongly shows; without one, the plan's kernels one after the other.
     """
-    written = {index for call in grouping.calls for index in call.results}
-    specs = grouping.buffers[: len(grouping.buffers) - len(written)]
+    specs = grouping.input_specs()
     bodies = [call.kernel.body for call in grouping.calls]
 
     def run(inputs: Sequence[torch.Tensor], dtype: torch.dtype | None) -> Tensors:
@@ -73,6 +74,8 @@ def overwrite_inputs(case: Case, seed: int) -> None:
     """Put the inputs of another seed where the case's inputs are, so that bound launches and graphs read them."""
     for old, new in zip(case.inputs, make_inputs(case.specs, seed, _device_of(case)), strict=True):
         old.untyped_storage().copy_(new.untyped_storage())
+    if case.prepare is not None:
+        case.prepare()
 
 
 def references_for(case: Case) -> Tensors:

@@ -109,4 +109,6 @@ def read_ptxas_log(text: str) -> tuple[int | None, int | None]:
 def _options(source: KernelSource, ptxas_level: int, ptxas_options: str) -> dict[str, object]:
     text = " ".join(part for part in (f"--opt-level {ptxas_level}" if ptxas_level != 3 else "", ptxas_options) if part)
     options: dict[str, object] = {"num_warps": source.num_warps, "num_stages": source.num_stages}
+    if source.pdl:
+        options["launch_pdl"] = True
     return {**options, "ptx_options": text} if text else options

@@ -41,17 +41,7 @@ class GpuFacts:
 
 def read_gpu(index: int = 0) -> GpuFacts:
     """Facts of the `index`-th GPU as CUDA numbers them (CUDA_VISIBLE_DEVICES counts). Raises DriverError."""
-    try:
-        cuda = ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        raise DriverError("there is no NVIDIA driver here (libcuda.so.1 is missing)") from None
-    _call(cuda.cuInit(0), "the driver does not start")
-    count = ctypes.c_int()
-    _call(cuda.cuDeviceGetCount(ctypes.byref(count)), "the driver does not count its GPUs")
-    if index >= count.value:
-        raise DriverError(f"there is no GPU {index}; CUDA sees {count.value}")
-    device = ctypes.c_int()
-    _call(cuda.cuDeviceGet(ctypes.byref(device), index), f"GPU {index} does not answer")
+    cuda, device = _open(index)
     name = ctypes.create_string_buffer(256)
     _call(cuda.cuDeviceGetName(name, 256, device), f"GPU {index} does not say its name")
 
@@ -70,6 +60,17 @@ def read_gpu(index: int = 0) -> GpuFacts:
         shared_bytes_per_multiprocessor=attribute(_SHARED_PER_MULTIPROCESSOR),
         shared_bytes=attribute(_SHARED_PER_BLOCK_OPTIN),
     )
+
+
+def pci_bus_id(index: int = 0) -> str:
+    """Where the `index`-th GPU is on the bus: "0000:1b:00.0". NVML counts all GPUs, CUDA the visible ones.
+
+    Raises DriverError.
+    """
+    cuda, device = _open(index)
+    text = ctypes.create_string_buffer(32)
+    _call(cuda.cuDeviceGetPCIBusId(text, 32, device), f"GPU {index} does not say where it is on the bus")
+    return text.value.decode(errors="replace")
 
 
 def driver_version() -> str:
@@ -93,6 +94,22 @@ def torch_version() -> str:
         return ""
     found = _TORCH_VERSION.search(text)
     return found.group(1) if found else ""
+
+
+def _open(index: int) -> tuple[ctypes.CDLL, ctypes.c_int]:
+    """The driver and the handle of a GPU. Raises DriverError."""
+    try:
+        cuda = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        raise DriverError("there is no NVIDIA driver here (libcuda.so.1 is missing)") from None
+    _call(cuda.cuInit(0), "the driver does not start")
+    count = ctypes.c_int()
+    _call(cuda.cuDeviceGetCount(ctypes.byref(count)), "the driver does not count its GPUs")
+    if index >= count.value:
+        raise DriverError(f"there is no GPU {index}; CUDA sees {count.value}")
+    device = ctypes.c_int()
+    _call(cuda.cuDeviceGet(ctypes.byref(device), index), f"GPU {index} does not answer")
+    return cuda, device
 
 
 def _call(status: int, trouble: str) -> None:

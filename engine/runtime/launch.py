@@ -1,4 +1,7 @@
-"""A compiled source and torch tensors in, a launch without arguments out: nothing is left to do but to start it."""
+"""A compiled source and torch tensors in, a launch without arguments out: nothing is left to do but to start it.
+
+A body without a source of its own, a library's call, becomes such a launch too: torch runs it, on the current stream.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,13 @@ from typing import Any
 
 import torch
 import triton
+from triton.runtime import driver
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from engine.codegen import Argument
+from engine.ir.graph import Graph
 from engine.runtime.compile import CompiledSource
+from engine.runtime.reference import evaluate
 
 Launch = Callable[[], None]
 
@@ -30,6 +36,20 @@ def bind_launch(compiled: CompiledSource, inputs: Sequence[torch.Tensor], output
     return launch
 
 
+def bind_extern(body: Graph, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> Launch:
+    """Bind a library's call to its tensors, as `bind_launch` does. Its results are copied to where the plan wants them.
+
+    It may be captured if the call itself waits for nothing on the host. Raises GraphError, at the launch, for a call
+    that can't be.
+    """
+
+    def launch() -> None:
+        for output, value in zip(outputs, evaluate(body, inputs, dtype=None), strict=True):
+            output.copy_(value)
+
+    return launch
+
+
 def allow_scratch_memory(device: torch.device) -> None:
     """Let kernels that need scratch memory of their own (descriptors made on the GPU) get it from torch."""
 
@@ -37,6 +57,12 @@ def allow_scratch_memory(device: torch.device) -> None:
         return torch.empty(size, dtype=torch.int8, device=device)
 
     triton.set_allocator(allocate)
+
+
+def load_launcher() -> None:
+    """Build Triton's host side now, so that a missing C compiler shows at once and no candidate pays for it."""
+    utilities: Any = driver.active.utils
+    utilities.get_device_properties(torch.cuda.current_device())
 
 
 def registers_and_spills(compiled: CompiledSource) -> tuple[int | None, int | None]:

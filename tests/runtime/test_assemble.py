@@ -5,11 +5,12 @@ from __future__ import annotations
 import torch
 
 from engine.ir.builder import GraphBuilder
+from engine.ir.extern import arguments_to_json
 from engine.ir.graph import TensorSpec
 from engine.ir.kernel import Kernel
-from engine.ir.plan import BufferView, Grouping, KernelCall
+from engine.ir.plan import BufferView, Grouping, KernelCall, Preparation
 from engine.runtime import evaluate
-from engine.runtime.assemble import empty_buffer, evaluate_plan, view_buffer
+from engine.runtime.assemble import assemble_plan, empty_buffer, evaluate_plan, view_buffer
 
 
 def exp_kernel(spec: TensorSpec) -> Kernel:
@@ -44,3 +45,48 @@ def test_a_view_starts_at_the_storage() -> None:
     buffer = torch.arange(12.0).view(3, 4)
     view = view_buffer({0: buffer}, BufferView(0, TensorSpec((2,), "float32", (4,), 1)))
     assert view.tolist() == [1.0, 5.0]
+
+
+def prepared_alone() -> Grouping:
+    """A plan whose output is computed from its second input once, in bfloat16."""
+    spec = TensorSpec.contiguous((4,), "bfloat16")
+    build = GraphBuilder()
+    body = build.build(build.add("mul", build.input(spec), build.constant(1 / 3)))
+    step = Preparation(body, (BufferView(1, spec),), (2,))
+    return Grouping((spec, spec, spec), (), (BufferView(2, spec),), prepared=(step,))
+
+
+def test_what_is_prepared_is_there_before_the_first_launch_and_follows_other_inputs() -> None:
+    x, w = torch.zeros(4, dtype=torch.bfloat16), torch.tensor([1.0, 2.0, 3.0, 5.0], dtype=torch.bfloat16)
+    plan = assemble_plan(prepared_alone(), {}, (x, w))
+    (out,) = plan.outputs
+    assert torch.equal(out, w * (1 / 3))
+    assert plan.written == ()
+    w.fill_(7.0)
+    plan.launch()
+    assert out[0] != w[0] * (1 / 3)
+    plan.prepare()
+    assert torch.equal(out, w * (1 / 3))
+
+
+def test_a_plan_is_evaluated_with_what_it_prepares() -> None:
+    w = torch.rand(4).bfloat16()
+    (found,) = evaluate_plan(prepared_alone(), [w, w], lambda graph, tensors: evaluate(graph, tensors))
+    assert torch.equal(found, w.double() * (1 / 3))
+
+
+def test_a_library_call_runs_where_the_plan_wants_its_result() -> None:
+    b = GraphBuilder()
+    spec = TensorSpec.contiguous((4, 8), "float32")
+    call = arguments_to_json([{"tensor": 0}, 1], {})
+    kernel = Kernel("extern", b.build(b.extern("aten.cumsum.default", (b.input(spec),), call, spec)))
+    calls = (KernelCall(kernel, (BufferView(0, spec),), (1,)), KernelCall(kernel, (BufferView(1, spec),), (2,)))
+    x = torch.randn(4, 8)
+    plan = assemble_plan(Grouping((spec, spec, spec), calls, (BufferView(2, spec),)), {}, [x])
+    for out in plan.written:
+        out.fill_(float("nan"))
+    plan.launch()
+    assert torch.equal(plan.outputs[0], x.cumsum(1).cumsum(1))
+    x.mul_(2)
+    plan.launch()
+    assert torch.equal(plan.outputs[0], x.cumsum(1).cumsum(1)), "bound to the tensors, not to their values"

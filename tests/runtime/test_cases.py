@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
+from engine.grouping import grouping_space
 from engine.ir.builder import GraphBuilder
 from engine.ir.graph import TensorSpec
 from engine.ir.kernel import Kernel
 from engine.runtime import is_intact, overwrite_inputs, prepare_case, references_for, repair
-from engine.runtime.cases import tf32_where_allowed
+from engine.runtime.cases import prepare_plan_case, tf32_where_allowed
 from engine.runtime.comparison import GARBAGE_BYTE, NAN_BYTE
+from tests.grouping.rewritable import stored_weights
 
 CPU = torch.device("cpu")
 
@@ -77,3 +81,18 @@ def test_tf32_only_where_the_graph_allows_it() -> None:
     with tf32_where_allowed([matmul("float32").body, matmul("float32", allow_tf32=True).body]):
         assert torch.backends.cuda.matmul.allow_tf32
     assert torch.backends.cuda.matmul.allow_tf32 == before
+
+
+def test_a_plan_that_prepares_is_checked_on_its_programs_inputs_alone() -> None:
+    graph = stored_weights()
+    space = grouping_space(graph)
+    path = ()
+    while (fork := space.fork(path)) is not None:
+        path = (*path, fork.options[-1])
+    plan = space.grouping(path)
+    told: list[int] = []
+    by_kernels, by_program = (prepare_plan_case(plan, program, 0, CPU) for program in (None, graph))
+    assert by_kernels.specs == graph.input_specs()
+    torch.testing.assert_close(by_kernels.references, by_program.references)
+    overwrite_inputs(replace(by_program, prepare=lambda: told.append(1)), 1)
+    assert told == [1]
