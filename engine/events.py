@@ -87,6 +87,20 @@ class GroupingScored(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GroupingsExplored(Event):
+    """The outer search of a program ended. `untried` groupings were never entered; unless `exact`, at least so many.
+
+    `failed` counts the entered ones without a sum; `reason` says why the search ended.
+    """
+
+    entered: int
+    failed: int
+    untried: int
+    exact: bool
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KernelFound(Event):
     kernel: str
     label: str
@@ -165,24 +179,82 @@ class Measured(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assembled(Event):
-    """The best grouping was put together and timed as one graph; `error` is the relative norm against eager."""
+    """A grouping was put together and timed as one graph; `error` is the relative norm against eager.
+
+    `pdl` says that its kernels were launched with programmatic dependent launch.
+    """
 
     grouping: str
     sum_us: float
     assembled_us: float | None
     error: float | None = None
     reason: str = ""
+    pdl: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health(Event):
-    """Shares are of the run's wall time so far, 0 to 1. `respawns` counts replaced workers and compilers."""
+    """Shares are of the run's wall time so far, 0 to 1. `respawns` counts replaced workers and compilers.
+
+    `noise_us` and `noise_share` are the noise floor: what a kernel timed against itself differs by, in us and as a
+    share of its time; None until it has been measured.
+    """
 
     search_share: float
     gpu_idle_share: float
     compiling: int
     respawns: int
     noise_us: float | None = None
+    noise_share: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuSampled(Event):
+    """One look at the GPU of `device`; what its driver doesn't tell is None.
+
+    Clocks are in MHz. `throttle` names why they are lowered; `others` are the other processes that compute there.
+    """
+
+    device: str
+    sm_mhz: int | None = None
+    sm_max_mhz: int | None = None
+    memory_mhz: int | None = None
+    temperature_c: int | None = None
+    power_w: float | None = None
+    busy_share: float | None = None
+    throttle: tuple[str, ...] | None = None
+    others: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared(Event):
+    """A kernel's finalists were timed in turns. `schedules` are canonical keys, the lowest deploy time first.
+
+    The other tuples hold a value for each but the first, against the first: the ratio of the times (below 1 is faster),
+    the interval in which another process should find it, the corrected p-value, Cohen's d and the verdict.
+    `noise_share` is the floor that they were judged with. `cached` says that an earlier run's comparison is told.
+    """
+
+    kernel: str
+    schedules: tuple[str, ...]
+    chosen: str
+    processes: int
+    noise_share: float
+    ratios: tuple[float, ...]
+    lows: tuple[float, ...]
+    highs: tuple[float, ...]
+    p_values: tuple[float, ...]
+    effects: tuple[float, ...]
+    verdicts: tuple[str, ...]
+    cached: bool = False
+
+    @property
+    def tied(self) -> int:
+        """How many of the others the chosen one does not beat beyond the noise."""
+        at = self.schedules.index(self.chosen)
+        if at == 0:
+            return self.verdicts.count("within noise")
+        return sum(low <= self.highs[at - 1] for other, low in enumerate(self.lows) if other != at - 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,6 +283,7 @@ EVENT_TYPES: dict[str, type[Event]] = {
         StateChanged,
         GroupingEntered,
         GroupingScored,
+        GroupingsExplored,
         KernelFound,
         KernelStarted,
         KernelFinished,
@@ -219,6 +292,8 @@ EVENT_TYPES: dict[str, type[Event]] = {
         CandidateStarted,
         Measured,
         Assembled,
+        Compared,
+        GpuSampled,
         Health,
         Logged,
         RunFinished,

@@ -13,9 +13,12 @@ from typing import Any
 from engine.events import (
     Assembled,
     CandidateStarted,
+    Compared,
     Event,
+    GpuSampled,
     GroupingEntered,
     GroupingScored,
+    GroupingsExplored,
     Health,
     KernelFinished,
     KernelFound,
@@ -92,7 +95,8 @@ class NodeRow:
 class GroupingRow:
     """`run` is the run that entered it: a replay goes through several, one a program.
 
-    `assembled_reason` says why it has no assembled time; "" while it was not put together.
+    `assembled_us` is its time as one graph of plain launches, `pdl_us` with programmatic dependent launch.
+    `assembled_reason` says why it has no assembled time; "" while it was not put together; `pdl_reason` likewise.
     """
 
     grouping: str
@@ -104,6 +108,13 @@ class GroupingRow:
     reason: str = ""
     run: str = ""
     assembled_reason: str = ""
+    pdl_us: float | None = None
+    pdl_reason: str = ""
+
+    @property
+    def whole_us(self) -> float | None:
+        """The faster of its two times as one graph."""
+        return min((us for us in (self.assembled_us, self.pdl_us) if us is not None), default=None)
 
 
 LOG_LIMIT = 2000
@@ -129,10 +140,16 @@ class Snapshot:
     running: dict[str, CandidateStarted] = field(default_factory=dict)
     log: list[Event] = field(default_factory=list)
     health: Health | None = None
+    gpus: dict[str, GpuSampled] = field(default_factory=dict)
+    """The latest look at each GPU, by the device's name."""
+    comparisons: dict[str, Compared] = field(default_factory=dict)
+    """How each kernel's finalists compared, by the kernel's structural key."""
     finished: RunFinished | None = None
     last_at: float = 0.0
     programs: dict[str, RunStarted] = field(default_factory=dict)
     """The start of each run, by its id: a replay makes several, one a program."""
+    explored: dict[str, GroupingsExplored] = field(default_factory=dict)
+    """How the outer search of each run ended, by the run's id."""
     measured: int = 0
     cached: int = 0
     failed: int = 0
@@ -281,15 +298,33 @@ def _measured(snapshot: Snapshot, event: Measured) -> None:
 
 def _assembled(snapshot: Snapshot, event: Assembled) -> None:
     row = snapshot.groupings.get(event.grouping)
-    if row is not None:
+    if row is not None and event.pdl:
+        row.pdl_us, row.pdl_reason = event.assembled_us, event.reason
+    elif row is not None:
         row.assembled_us, row.assembled_reason = event.assembled_us, event.reason
     _log(snapshot, event)
     snapshot.touch("kernels", "run")
 
 
+def _groupings_explored(snapshot: Snapshot, event: GroupingsExplored) -> None:
+    snapshot.explored[snapshot.run.run if snapshot.run else ""] = event
+    _log(snapshot, event)
+    snapshot.touch("run")
+
+
 def _health(snapshot: Snapshot, event: Health) -> None:
     snapshot.health = event
     snapshot.touch("health")
+
+
+def _gpu_sampled(snapshot: Snapshot, event: GpuSampled) -> None:
+    snapshot.gpus[event.device] = event
+    snapshot.touch("health")
+
+
+def _compared(snapshot: Snapshot, event: Compared) -> None:
+    snapshot.comparisons[event.kernel] = event
+    snapshot.touch("kernels")
 
 
 def _log(snapshot: Snapshot, event: Event) -> None:
@@ -310,6 +345,7 @@ _FOLDS: dict[type[Event], Callable[[Snapshot, Any], None]] = {
     StateChanged: _state_changed,
     GroupingEntered: _grouping_entered,
     GroupingScored: _grouping_scored,
+    GroupingsExplored: _groupings_explored,
     KernelFound: _kernel_found,
     KernelStarted: _kernel_started,
     KernelFinished: _kernel_finished,
@@ -319,6 +355,8 @@ _FOLDS: dict[type[Event], Callable[[Snapshot, Any], None]] = {
     Measured: _measured,
     Assembled: _assembled,
     Health: _health,
+    GpuSampled: _gpu_sampled,
+    Compared: _compared,
     Logged: _log,
     RunFinished: _run_finished,
 }

@@ -2,7 +2,7 @@
 
 from engine.store.candidates import Candidate, CandidateQuery, Compared, Condition
 from engine.store.copies import copy_database
-from engine.store.errors import StoreError
+from engine.store.errors import StoreError, StoreFull
 from engine.store.failures import FailureCluster
 from engine.store.importing import Imported, NotResults, read_results
 from engine.store.paths import default_database_path, user_data_folder
@@ -10,6 +10,7 @@ from engine.store.pins import PinChange, PinStanding, Standing, StoredPin
 from engine.store.queries import KernelVariants, VariantRow
 from engine.store.recording import Recording
 from engine.store.records import NodeRecord, RecordedAssembly, RecordedGrouping, RunInfo, StoredRun, node_key
+from engine.store.run_results import KernelResult
 from engine.store.schema import SCHEMA
 from engine.store.store import Store
 
@@ -21,6 +22,7 @@ __all__ = [
     "Condition",
     "FailureCluster",
     "Imported",
+    "KernelResult",
     "KernelVariants",
     "NodeRecord",
     "NotResults",
@@ -33,6 +35,7 @@ __all__ = [
     "Standing",
     "Store",
     "StoreError",
+    "StoreFull",
     "StoredPin",
     "StoredRun",
     "VariantRow",

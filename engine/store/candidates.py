@@ -14,9 +14,9 @@ from enum import StrEnum
 
 from engine.store.connection import Connection, Row
 from engine.store.errors import BadRow, StoreError
-from engine.store.queries import matching_kernels
+from engine.store.matching import matching_kernels
 from engine.store.rows import read_knobs, unreal
-from engine.vocabulary import KnobValue
+from engine.vocabulary import KnobValue, Regime
 
 PAGE_LIMIT = 500
 """Rows of one `candidate_rows`, below SQLite's bound on parameters."""
@@ -32,6 +32,9 @@ class Compared(StrEnum):
     ABOVE = ">"
     AT_LEAST = ">="
 
+
+BEST = "best"
+"""The order of pins and sums: what has a deploy time before what has not, as times of two regimes don't compare."""
 
 NUMBERS = {
     "us": "c.us",
@@ -65,14 +68,14 @@ class Condition:
 class CandidateQuery:
     """Which candidates, in which order. `kernel` is a structural key; `kernel_text`, if given, finds kernels instead.
 
-    `context` "" means every context. `sort` is one of NUMBERS; rows without the value come last.
+    `context` "" means every context. `sort` is BEST or one of NUMBERS; rows without the value come last.
     """
 
     kernel: str
     kernel_text: str = ""
     context: str = ""
     conditions: tuple[Condition, ...] = ()
-    sort: str = "us"
+    sort: str = BEST
     descending: bool = False
 
 
@@ -103,6 +106,18 @@ class Candidate:
     trial: int
     measured_at: float | None
     pinned: bool
+
+    @property
+    def best_us(self) -> float | None:
+        """The time that counts: the deploy regime's where it was taken, else the ranking one."""
+        return self.deploy_us if self.deploy_us is not None else self.us
+
+    @property
+    def regime(self) -> Regime | None:
+        """The regime of `best_us`."""
+        if self.best_us is None:
+            return None
+        return Regime.RANKING if self.deploy_us is None else Regime.DEPLOY
 
 
 _CANDIDATES = """
@@ -143,18 +158,16 @@ FROM c LEFT JOIN kernel AS k ON k.key = c.kernel_key
 def candidate_numbers(connection: Connection, query: CandidateQuery) -> array[int]:
     """The numbers of the rows in order. Raises StoreError for an unknown sort or field, BadRow for a bad schedule."""
     kernels = _kernels(connection, query)
-    if query.sort not in NUMBERS:
-        raise StoreError(f"rows can't be sorted by {query.sort!r}; the columns are {', '.join(NUMBERS)}")
+    order = _order(query)
     parameters: list[object] = []
     terms = [_term(condition, parameters) for condition in query.conditions]
     if query.context:
         terms.append("c.context_key = ?")
         parameters.append(query.context)
     where = f"WHERE {' AND '.join(terms)}" if terms else ""
-    column, order = NUMBERS[query.sort], "DESC" if query.descending else "ASC"
     marks = ", ".join("?" for _ in kernels)
     candidates = _CANDIDATES.format(deployed=f"kernel_key IN ({marks})", ranked=f"m.kernel_key IN ({marks})")
-    sql = f"{candidates} SELECT c.number FROM c {where} ORDER BY {column} IS NULL, {column} {order}, c.number"
+    sql = f"{candidates} SELECT c.number FROM c {where} ORDER BY {order}, c.number"
     try:
         return array("q", (row[0] for row in connection.tuples(sql, [*kernels, *kernels, *parameters])))
     except StoreError as error:
@@ -186,6 +199,16 @@ def context_keys(connection: Connection, kernel: str) -> tuple[tuple[str, str, i
 def _kernels(connection: Connection, query: CandidateQuery) -> list[str]:
     """The keys of the kernels that a query asks for."""
     return list(matching_kernels(connection, query.kernel_text)) if query.kernel_text else [query.kernel]
+
+
+def _order(query: CandidateQuery) -> str:
+    """SQL of the order; what has no value comes last in both directions."""
+    way = "DESC" if query.descending else "ASC"
+    if query.sort == BEST:
+        return f"coalesce(c.deploy_us, c.us) IS NULL, c.deploy_us IS NULL {way}, coalesce(c.deploy_us, c.us) {way}"
+    if query.sort not in NUMBERS:
+        raise StoreError(f"rows can't be sorted by {query.sort!r}; the columns are {', '.join((BEST, *NUMBERS))}")
+    return f"{NUMBERS[query.sort]} IS NULL, {NUMBERS[query.sort]} {way}"
 
 
 def _term(condition: Condition, parameters: list[object]) -> str:

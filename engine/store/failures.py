@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from engine.knobs import canonical_position
 from engine.store.connection import Connection, Row
-from engine.store.queries import matching_kernels
+from engine.store.matching import matching_kernels
 from engine.store.rows import read_many_knobs
 from engine.vocabulary import KnobValue, Regime
 

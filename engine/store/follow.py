@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from engine.events import Event, NodeState, RunFinished, RunStarted, StateChanged
+from engine.events import Event, GroupingsExplored, NodeState, RunFinished, RunStarted, StateChanged
 from engine.store import reads
 from engine.store.connection import Connection, Row
 from engine.store.event_rows import node_opened, node_visited, read_event, run_finished, run_started
@@ -83,6 +83,14 @@ class RunReader:
         if ended and not self.finished:
             events += run_finished(stored, at)
         return events
+
+
+def groupings_explored(connection: Connection, run: str) -> GroupingsExplored | None:
+    """How far the run's outer search got, if it came to its end and said so."""
+    sql = "SELECT seq, at, kind, body FROM event WHERE run = ? AND kind = ? ORDER BY seq DESC LIMIT 1"
+    row = connection.first(sql, (run, GroupingsExplored.__name__))
+    event = read_event(row) if row is not None else None
+    return event if isinstance(event, GroupingsExplored) else None
 
 
 def events_of_run(connection: Connection, run: str) -> Iterator[Event]:

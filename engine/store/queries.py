@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
-from engine.store.connection import Connection, Row
-from engine.store.rows import read_knobs, unreal
-from engine.vocabulary import KnobValue
+from engine.store.candidates import BEST, PAGE_LIMIT, Candidate, CandidateQuery, candidate_numbers, candidate_rows
+from engine.store.connection import Connection
+from engine.store.matching import matching_kernels
+from engine.vocabulary import KnobValue, Regime
 
 
 @dataclass(frozen=True, slots=True)
 class VariantRow:
-    """One measured candidate; times in us, sizes in bytes. `error` is the relative norm against the reference."""
+    """One measured candidate; times in us, sizes in bytes. `error` is the relative norm against the reference.
+
+    `best_us` is the time that the rank goes by, taken in `regime`; `us` is the ranking one.
+    """
 
     rank: int
+    best_us: float | None
+    regime: Regime | None
     us: float | None
     low_us: float | None
     high_us: float | None
@@ -41,25 +46,6 @@ class KernelVariants:
     ok: int
     failed: int
     rows: tuple[VariantRow, ...]
-
-
-def matching_kernels(connection: Connection, kernel_text: str) -> dict[str, Row]:
-    """Kernels by key, in the order of recording, whose label, family, shape text or key holds the text.
-
-    Case doesn't matter. A text with `*` is a pattern for the whole of one of these.
-    """
-    wanted = kernel_text.casefold().strip()
-    pattern = wanted.replace("[", "[[]").replace("?", "[?]") if "*" in wanted else f"*{_literal(wanted)}*"
-    rows = connection.rows("SELECT key, label, family, shape FROM kernel ORDER BY rowid")
-    return {
-        row["key"]: row
-        for row in rows
-        if any(fnmatchcase(str(row[name]).casefold(), pattern) for name in ("label", "family", "shape", "key"))
-    }
-
-
-def _literal(text: str) -> str:
-    return text.replace("[", "[[]").replace("?", "[?]")
 
 
 def kernel_variants(connection: Connection, kernel_text: str, top: int) -> tuple[KernelVariants, ...]:
@@ -89,34 +75,30 @@ def kernel_variants(connection: Connection, kernel_text: str, top: int) -> tuple
     )
 
 
-_BEST = """
-SELECT m.median_us, m.low_us, m.high_us, m.status, m.schedule, m.registers, m.spills, m.shared_bytes, m.error,
-       m.failure_kind, (SELECT n.deploy_us FROM node AS n WHERE n.kernel_key = m.kernel_key
-       AND n.context_key = m.context_key AND n.schedule = m.schedule AND n.deploy_status IS NOT NULL
-       ORDER BY n.deploy_us IS NULL, n.deploy_at LIMIT 1) AS deploy_us
-FROM measurement AS m WHERE m.kernel_key = ? AND m.context_key = ? AND m.status = ? ORDER BY m.median_us, m.id LIMIT ?
-"""
-
-
 def _best_rows(connection: Connection, kernel_key: str, context_key: str, top: int) -> tuple[VariantRow, ...]:
-    rows: list[Row] = []
-    for status in ("ok", "failed"):
-        rows += connection.rows(_BEST, (kernel_key, context_key, status, max(top - len(rows), 0)))
-    return tuple(_variant(rank, row) for rank, row in enumerate(rows, start=1))
+    numbers = candidate_numbers(connection, CandidateQuery(kernel_key, context=context_key, sort=BEST))[: max(top, 0)]
+    found: list[Candidate] = []
+    for start in range(0, len(numbers), PAGE_LIMIT):
+        page = numbers[start : start + PAGE_LIMIT]
+        rows = candidate_rows(connection, page)
+        found += [rows[number] for number in page if number in rows]
+    return tuple(_variant(rank, row) for rank, row in enumerate(found, start=1))
 
 
-def _variant(rank: int, row: Row) -> VariantRow:
+def _variant(rank: int, row: Candidate) -> VariantRow:
     return VariantRow(
         rank=rank,
-        us=unreal(row["median_us"]),
-        low_us=unreal(row["low_us"]),
-        high_us=unreal(row["high_us"]),
-        deploy_us=unreal(row["deploy_us"]),
-        status=row["status"],
-        schedule=read_knobs(row["schedule"]),
-        registers=row["registers"],
-        spills=row["spills"],
-        shared_bytes=row["shared_bytes"],
-        error=unreal(row["error"]),
-        failure=row["failure_kind"] or "",
+        best_us=row.best_us,
+        regime=row.regime,
+        us=row.us,
+        low_us=row.low_us,
+        high_us=row.high_us,
+        deploy_us=row.deploy_us,
+        status=row.status,
+        schedule=row.schedule,
+        registers=row.registers,
+        spills=row.spills,
+        shared_bytes=row.shared_bytes,
+        error=row.error,
+        failure=row.failure,
     )

@@ -14,7 +14,9 @@ from engine.store.connection import Connection, Row
 from engine.store.errors import StoreError
 from engine.store.records import RecordedAssembly, RecordedGrouping, StoredRun
 from engine.store.rows import (
+    ASSEMBLED_COLUMNS,
     DEPLOY_COLUMNS,
+    PDL_COLUMNS,
     named_row,
     read_failure,
     read_measurement,
@@ -149,31 +151,33 @@ def _recorded_grouping(row: Row) -> RecordedGrouping:
             sum_us=unreal(row["sum_us"]),
             assembled_us=unreal(row["assembled_us"]),
             reason=row["reason"] or row["cause"] or "",
+            pdl_us=unreal(row["pdl_us"]),
+            pdl_reason=row["pdl_cause"] or "",
+            schedules=read_schedules(row["schedules"]),
         )
 
 
 def assembled(
-    connection: Connection, grouping: Grouping, context_key: str, schedules: Mapping[str, Schedule] | None
+    connection: Connection, grouping: Grouping, context_key: str, schedules: Mapping[str, Schedule] | None, pdl: bool
 ) -> RecordedAssembly | None:
     """The newest assembly of this plan in this context: one that worked before one that failed.
 
-    With `schedules`, only an assembly of exactly those.
+    With `schedules`, only an assembly of exactly those; `pdl` asks for one with programmatic dependent launch.
     """
-    sql = "SELECT g.* FROM grouping AS g JOIN run AS r ON r.id = g.run "
-    sql += "WHERE g.plan_key = ? AND r.context_key = ? AND (g.assembled_us IS NOT NULL OR g.failure_kind IS NOT NULL) "
+    columns = PDL_COLUMNS if pdl else ASSEMBLED_COLUMNS
+    sql = "SELECT g.* FROM grouping AS g JOIN run AS r ON r.id = g.run WHERE g.plan_key = ? AND r.context_key = ? "
+    sql += f"AND (g.{columns.us} IS NOT NULL OR g.{columns.failure_kind} IS NOT NULL) "
     parameters: list[object] = [plan_key(grouping_to_json(grouping)), context_key]
     if schedules is not None:
         sql += "AND g.schedules = ? "
         parameters.append(schedules_text(schedules))
-    row = connection.first(f"{sql} ORDER BY g.assembled_us IS NULL, g.rowid DESC LIMIT 1", parameters)
+    row = connection.first(f"{sql} ORDER BY g.{columns.us} IS NULL, g.rowid DESC LIMIT 1", parameters)
     if row is None:
         return None
     with named_row(f"grouping {row['id']}"):
         return RecordedAssembly(
-            timing=read_timing(
-                row["assembled_us"], row["assembled_low_us"], row["assembled_high_us"], row["assembled_samples"]
-            ),
-            error=unreal(row["error"]),
-            failure=read_failure(row["failure_kind"], row["cause"]),
+            timing=read_timing(*(row[name] for name in (columns.us, columns.low_us, columns.high_us, columns.samples))),
+            error=unreal(row[columns.error]),
+            failure=read_failure(row[columns.failure_kind], row[columns.cause]),
             schedules=read_schedules(row["schedules"]),
         )

@@ -42,6 +42,8 @@ class Recording:
         lookup = self._store.ranking if regime is Regime.RANKING else self._store.deploy
         return lookup(kernel_key, schedule, self._context.key)
 
-    def assembled(self, grouping: Grouping, schedules: Mapping[str, Schedule] | None = None) -> RecordedAssembly | None:
+    def assembled(
+        self, grouping: Grouping, schedules: Mapping[str, Schedule] | None = None, *, pdl: bool = False
+    ) -> RecordedAssembly | None:
         """The recorded assembly of exactly these schedules; of any, only without `schedules`."""
-        return self._store.assembled(grouping, self._context.key, schedules)
+        return self._store.assembled(grouping, self._context.key, schedules, pdl=pdl)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from engine.events import NodeState
 from engine.ir.plan import Grouping, Program
@@ -87,7 +87,11 @@ class RecordedAssembly:
 
 @dataclass(frozen=True, slots=True)
 class RecordedGrouping:
-    """One grouping of a run, in the order in which the run entered it."""
+    """One grouping of a run, in the order in which the run entered it.
+
+    `assembled_us` is its time as one graph of plain launches, `pdl_us` with programmatic dependent launch; `schedules`
+    are those of its kernels, by structural key, where it was put together.
+    """
 
     id: str
     decisions: tuple[Option, ...]
@@ -95,6 +99,14 @@ class RecordedGrouping:
     sum_us: float | None
     assembled_us: float | None
     reason: str
+    pdl_us: float | None = None
+    pdl_reason: str = ""
+    schedules: Mapping[str, Schedule] = field(default_factory=dict)
+
+    @property
+    def whole_us(self) -> float | None:
+        """The faster of its two times as one graph."""
+        return min((us for us in (self.assembled_us, self.pdl_us) if us is not None), default=None)
 
 
 def node_key(context_key: str, tree: str, knobs: Mapping[str, KnobValue]) -> str:

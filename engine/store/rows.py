@@ -9,6 +9,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -47,6 +48,27 @@ RANKING_COLUMNS = {
 
 DEPLOY_COLUMNS = {field: f"deploy_{field}" for field in RANKING_COLUMNS}
 """Field of a measurement -> its column in `node`."""
+
+
+@dataclass(frozen=True, slots=True)
+class AssemblyColumns:
+    """The columns of a grouping's row that one way to launch it as a graph has."""
+
+    us: str
+    low_us: str
+    high_us: str
+    samples: str
+    error: str
+    failure_kind: str
+    cause: str
+
+
+ASSEMBLED_COLUMNS = AssemblyColumns(
+    *("assembled_us", "assembled_low_us", "assembled_high_us", "assembled_samples", "error", "failure_kind", "cause")
+)
+PDL_COLUMNS = AssemblyColumns(
+    *("pdl_us", "pdl_low_us", "pdl_high_us", "pdl_samples", "pdl_error", "pdl_failure_kind", "pdl_cause")
+)
 
 
 def real(value: float | None) -> float | str | None:

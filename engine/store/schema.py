@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from sqlite_utils import Database
 
-SCHEMA = 1
+SCHEMA = 2
 """The schema version that this code reads and writes."""
 
 APPLICATION_ID = 0x454D4D59
@@ -48,6 +48,13 @@ def create_tables(db: Database) -> None:
         pk="id",
     )
     db.table("pin").create_index(["kernel_key", "context_key"])
+
+
+def add_dependent_launches(db: Database) -> None:
+    """Schema 2: a grouping's time as one graph with programmatic dependent launch, beside that of plain launches."""
+    columns = (("us", float), ("low_us", float), ("high_us", float), ("samples", str), ("error", float))
+    for name, kind in (*columns, ("failure_kind", str), ("cause", str)):
+        db.table("grouping").add_column(f"pdl_{name}", kind)
 
 
 def _create_things(db: Database) -> None:

@@ -9,19 +9,21 @@ from pathlib import Path
 from types import TracebackType
 
 from engine import __version__
-from engine.events import Event, RunState
+from engine.events import Compared, Event, GroupingsExplored, RunState
 from engine.ir.kernel import Kernel
 from engine.ir.plan import Grouping, Program
 from engine.store import candidates, pins, reads
 from engine.store.candidates import Candidate, CandidateQuery
+from engine.store.comparisons import latest_comparison
 from engine.store.connection import Connection, open_connection
 from engine.store.failures import FailureCluster, failure_clusters
-from engine.store.follow import events_of_run, follow_run
+from engine.store.follow import events_of_run, follow_run, groupings_explored
 from engine.store.importing.recording import Imported, write_all
 from engine.store.importing.results import ForeignResults
 from engine.store.pins import PinChange, PinStanding, StoredPin
 from engine.store.queries import KernelVariants, kernel_variants
 from engine.store.records import NodeRecord, RecordedAssembly, RecordedGrouping, RunInfo, StoredRun
+from engine.store.run_results import KernelResult, run_results
 from engine.store.writes import Writer
 from engine.vocabulary import Context, Failure, Measurement, Pin, Regime, Schedule, Target, Timing
 
@@ -107,9 +109,11 @@ class Store:
         error: float | None = None,
         failure: Failure | None = None,
         schedules: Mapping[str, Schedule] | None = None,
+        *,
+        pdl: bool = False,
     ) -> None:
-        """The grouping as one graph, built with `schedules` (by structural key)."""
-        self._writer.assembled(grouping, timing, error, failure, schedules or {})
+        """The grouping as one graph, built with `schedules` (by structural key), with or without `pdl`."""
+        self._writer.assembled(grouping, timing, error, failure, schedules or {}, pdl)
 
     def record_measurement(
         self, measurement: Measurement, *, run: str, trial: int = 0, nodes: Sequence[NodeRecord] = ()
@@ -156,6 +160,10 @@ class Store:
     def deploy(self, kernel_key: str, schedule: Schedule, context_key: str) -> Measurement | None:
         return reads.measurement(self._connection, kernel_key, schedule, context_key, Regime.DEPLOY)
 
+    def compared(self, kernel_key: str, context_key: str) -> Compared | None:
+        """How the kernel's finalists compared when they were last timed in turns in this context."""
+        return latest_comparison(self._connection, kernel_key, context_key)
+
     def best(self, kernel_key: str, context_key: str, regime: Regime) -> Measurement | None:
         """The fastest ok candidate; ties break by canonical knob order."""
         return reads.best(self._connection, kernel_key, context_key, regime)
@@ -192,10 +200,15 @@ class Store:
         return reads.recorded_groupings(self._connection, run)
 
     def assembled(
-        self, grouping: Grouping, context_key: str, schedules: Mapping[str, Schedule] | None = None
+        self,
+        grouping: Grouping,
+        context_key: str,
+        schedules: Mapping[str, Schedule] | None = None,
+        *,
+        pdl: bool = False,
     ) -> RecordedAssembly | None:
-        """The newest assembly of an equal plan (with exactly these schedules, if given)."""
-        return reads.assembled(self._connection, grouping, context_key, schedules)
+        """The newest assembly of an equal plan (with exactly these schedules, if given), with or without `pdl`."""
+        return reads.assembled(self._connection, grouping, context_key, schedules, pdl)
 
     def pins(self, *, history: bool = False) -> tuple[StoredPin, ...]:
         """The pins in force, oldest first; with `history` the ended ones too."""
@@ -233,6 +246,14 @@ class Store:
     def run(self, run: str) -> StoredRun:
         """Raises StoreError if it isn't there."""
         return reads.run(self._connection, run)
+
+    def run_results(self, run: str) -> tuple[KernelResult, ...]:
+        """What the run came to, kernel by kernel, each with its best time in each regime."""
+        return run_results(self._connection, run)
+
+    def explored(self, run: str) -> GroupingsExplored | None:
+        """How the run's outer search ended; None where it did not, or the recording doesn't say."""
+        return groupings_explored(self._connection, run)
 
     def events_of(self, run: str) -> Iterator[Event]:
         """What happened in a run so far, in order."""

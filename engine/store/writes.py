@@ -33,7 +33,9 @@ from engine.ir.plan import Grouping
 from engine.store.connection import Connection
 from engine.store.records import NodeRecord, RunInfo, node_key
 from engine.store.rows import (
+    ASSEMBLED_COLUMNS,
     DEPLOY_COLUMNS,
+    PDL_COLUMNS,
     RANKING_COLUMNS,
     outcome_columns,
     real,
@@ -138,15 +140,17 @@ class Writer:
         error: float | None,
         failure: Failure | None,
         schedules: Mapping[str, Schedule],
+        pdl: bool,
     ) -> None:
+        columns = PDL_COLUMNS if pdl else ASSEMBLED_COLUMNS
         row = {
-            "assembled_us": real(timing.median_us) if timing else None,
-            "assembled_low_us": real(timing.low_us) if timing else None,
-            "assembled_high_us": real(timing.high_us) if timing else None,
-            "assembled_samples": samples_text(timing),
-            "error": real(error),
-            "failure_kind": str(failure.kind) if failure else None,
-            "cause": text(failure.cause) if failure else None,
+            columns.us: real(timing.median_us) if timing else None,
+            columns.low_us: real(timing.low_us) if timing else None,
+            columns.high_us: real(timing.high_us) if timing else None,
+            columns.samples: samples_text(timing),
+            columns.error: real(error),
+            columns.failure_kind: str(failure.kind) if failure else None,
+            columns.cause: text(failure.cause) if failure else None,
             "schedules": schedules_text(schedules),
         }
         with self._connection.transaction() as db:

@@ -47,13 +47,15 @@ def warps(store: Store, query: CandidateQuery) -> list[object]:
 def test_rows_hold_all_that_is_known(filled: Store, sample) -> None:
     rows = found(filled, CandidateQuery(sample.matmul.key))
     assert [(row.us, row.deploy_us) for row in rows] == [
+        (None, 9.0),
         (10.0, 9.5),
         (11.0, None),
         (12.0, None),
-        (None, 9.0),
         (None, None),
     ]
-    best, deployed, failed = rows[0], rows[3], rows[4]
+    assert [row.best_us for row in rows] == [9.0, 9.5, 11.0, 12.0, None]
+    assert [row.regime for row in rows] == [Regime.DEPLOY, Regime.DEPLOY, Regime.RANKING, Regime.RANKING, None]
+    deployed, best, failed = rows[0], rows[1], rows[4]
     assert (best.low_us, best.high_us, best.registers, best.spills, best.shared_bytes) == (9.5, 10.5, 96, 0, 49152)
     assert (best.label, best.trial, best.status, best.pinned) == ("matmul", 3, "ok", False)
     assert deployed.number < 0 < best.number
@@ -72,19 +74,19 @@ def test_a_pinned_row_says_so(filled: Store, sample) -> None:
     [
         (Condition("us", BELOW, 11.5), [4, 8]),
         (Condition("deploy", BELOW, 9.2), [16]),
-        (Condition("st", IS, "ok"), [4, 8, 1, 16]),
+        (Condition("st", IS, "ok"), [16, 4, 8, 1]),
         (Condition("st", IS_NOT, "OK"), [2]),
         (Condition("failure", IS, "ha*"), [2]),
         (Condition("cause", IS, "*after*"), [2]),
-        (Condition("regime", IS, "deploy"), [4, 16]),
+        (Condition("regime", IS, "deploy"), [16, 4]),
         (Condition("regime", IS, "ranking"), [4, 8, 1, 2]),
         (Condition("NUM_WARPS", IS, "4"), [4]),
-        (Condition("NUM_WARPS", AT_LEAST, 8), [8, 16]),
+        (Condition("NUM_WARPS", AT_LEAST, 8), [16, 8]),
         (Condition("PERSISTENT", IS, "True"), [1]),
         (Condition("PERSISTENT", IS, "1"), []),
         (Condition("BLOCK_M", IS_NOT, "64"), [1, 2]),
         (Condition('x"] OR 1', IS, "4"), []),
-        (Condition("NOPE", IS_NOT, "4"), [4, 8, 1, 16, 2]),
+        (Condition("NOPE", IS_NOT, "4"), [16, 4, 8, 1, 2]),
     ],
 )
 def test_a_condition_means_what_it_says(filled: Store, sample, condition: Condition, expected: list[int]) -> None:
@@ -94,8 +96,9 @@ def test_a_condition_means_what_it_says(filled: Store, sample, condition: Condit
 def test_sorting_puts_what_lacks_the_value_last(filled: Store, sample) -> None:
     key = sample.matmul.key
     assert warps(filled, CandidateQuery(key, sort="us", descending=True)) == [1, 8, 4, 16, 2]
+    assert warps(filled, CandidateQuery(key, descending=True)) == [1, 8, 4, 16, 2]
     assert warps(filled, CandidateQuery(key, sort="trial")) == [16, 1, 2, 4, 8]
-    with pytest.raises(StoreError, match="can't be sorted by 'nope'; the columns are us, low"):
+    with pytest.raises(StoreError, match="can't be sorted by 'nope'; the columns are best, us, low"):
         filled.candidate_numbers(CandidateQuery(key, sort="nope"))
 
 

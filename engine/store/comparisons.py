@@ -1,0 +1,41 @@
+"""How a kernel's finalists compared when they were last timed in turns, read from the journals of runs.
+
+The journal keeps it whole, so there is no second copy that could differ from what a run showed.
+"""
+
+from __future__ import annotations
+
+from engine.events import Compared
+from engine.store.connection import Connection
+from engine.store.event_rows import read_event
+from engine.vocabulary import Schedule
+
+VERDICTS = frozenset({"faster", "slower", "within noise"})
+_LATEST = (
+    "SELECT event.seq, event.at, event.kind, event.body FROM run JOIN event ON event.run = run.id "
+    "WHERE run.context_key = ? AND event.kind = ? "
+    "AND CASE WHEN json_valid(event.body) THEN json_extract(event.body, '$.kernel') END = ? "
+    "ORDER BY event.at DESC, event.seq DESC LIMIT 1"
+)
+
+
+def latest_comparison(connection: Connection, kernel_key: str, context_key: str) -> Compared | None:
+    """The newest comparison of the kernel in this context, of any run; None if there was none, or it is not whole.
+
+    Raises BadRow for a row that is no event.
+    """
+    row = connection.first(_LATEST, (context_key, Compared.__name__, kernel_key))
+    event = read_event(row) if row is not None else None
+    return event if isinstance(event, Compared) and _is_whole(event) else None
+
+
+def _is_whole(event: Compared) -> bool:
+    """Whether the row says what a comparison says: someone else may have written the file."""
+    others = (event.ratios, event.lows, event.highs, event.p_values, event.effects, event.verdicts)
+    try:
+        schedules = [Schedule.from_key(key).key for key in event.schedules]
+    except ValueError:
+        return False
+    counted = all(len(values) == len(schedules) - 1 for values in others)
+    numbers = all(isinstance(value, int | float) for values in others[:-1] for value in values)
+    return counted and numbers and event.chosen in schedules and set(event.verdicts) <= VERDICTS

@@ -1,0 +1,102 @@
+"""What one run came to, kernel by kernel: its best time in each regime, so that two runs can be laid side by side.
+
+Nodes belong to the run that touched them last, so what an earlier run saw is read from its journal; a run without one
+(results of another tuner) has its rows in `measurement`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.knobs import KNOBS
+from engine.store.connection import Connection, Row
+from engine.store.rows import read_knobs, unreal
+from engine.vocabulary import KnobValue, Regime
+
+
+@dataclass(frozen=True, slots=True)
+class BestTime:
+    """The fastest ok candidate of a kernel in one regime, in us; `low_us` to `high_us` is its samples' interval."""
+
+    us: float
+    low_us: float | None
+    high_us: float | None
+    schedule: dict[str, KnobValue]
+
+
+@dataclass(frozen=True, slots=True)
+class KernelResult:
+    """One kernel of a run. `ok` and `failed` count what the ranking regime said of its candidates."""
+
+    kernel: str
+    label: str
+    shape: str
+    ok: int
+    failed: int
+    ranking: BestTime | None
+    deploy: BestTime | None
+
+
+_ROWS = """
+WITH told AS (
+    SELECT json_extract(body, '$.kernel') AS kernel, json_extract(body, '$.regime') AS regime,
+           json_extract(body, '$.schedule') AS schedule, json_extract(body, '$.status') AS status,
+           json_extract(body, '$.us') AS us, json_extract(body, '$.low_us') AS low_us,
+           json_extract(body, '$.high_us') AS high_us
+    FROM event WHERE run = :run AND kind = 'Measured'
+), kept AS (
+    SELECT * FROM told UNION ALL
+    SELECT kernel_key, 'ranking', schedule, status, median_us, low_us, high_us FROM measurement
+    WHERE run = :run AND NOT EXISTS (SELECT 1 FROM told)
+)
+"""
+_BEST = f"""{_ROWS} SELECT kernel, regime, schedule, min(us) AS us, low_us, high_us FROM kept
+WHERE status = 'ok' AND us IS NOT NULL GROUP BY kernel, regime"""
+_COUNTS = f"""{_ROWS} SELECT kept.kernel, k.label, k.family, k.shape, sum(kept.status = 'ok') AS ok,
+sum(kept.status = 'failed') AS failed FROM kept LEFT JOIN kernel AS k ON k.key = kept.kernel
+WHERE kept.regime = 'ranking' GROUP BY kept.kernel ORDER BY k.rowid"""
+
+
+def run_results(connection: Connection, run: str) -> tuple[KernelResult, ...]:
+    """Every kernel that the run measured, in the order of recording."""
+    best: dict[tuple[str, str], BestTime] = {}
+    for row in connection.rows(_BEST, {"run": run}):
+        best[row["kernel"], row["regime"]] = _best(row)
+    return tuple(
+        KernelResult(
+            kernel=row["kernel"],
+            label=row["label"] or row["family"] or row["kernel"],
+            shape=row["shape"] or "",
+            ok=int(row["ok"] or 0),
+            failed=int(row["failed"] or 0),
+            ranking=best.get((row["kernel"], Regime.RANKING)),
+            deploy=best.get((row["kernel"], Regime.DEPLOY)),
+        )
+        for row in connection.rows(_COUNTS, {"run": run})
+    )
+
+
+def _best(row: Row) -> BestTime:
+    return BestTime(
+        us=float(row["us"]),
+        low_us=unreal(row["low_us"]),
+        high_us=unreal(row["high_us"]),
+        schedule=_schedule(row["schedule"]),
+    )
+
+
+def _schedule(text: str) -> dict[str, KnobValue]:
+    """The knobs of a row's key, or of a journal, which writes them in words: BLOCK_M=64 PERSISTENT=False."""
+    if text.startswith("{"):
+        return read_knobs(text)
+    words = (word.partition("=") for word in text.split(" ") if word)
+    return {name: _value(name, value) for name, _, value in words}
+
+
+def _value(name: str, text: str) -> KnobValue:
+    knob = KNOBS.get(name)
+    if knob is not None and isinstance(knob.values[0], str):
+        return text
+    if text in ("True", "False"):
+        return text == "True"
+    return int(text) if text.lstrip("-").isdecimal() else text
