@@ -67,7 +67,10 @@ class TuningSession:
     def tune(
         cls, code: str, *, database: Path, settings: Settings, device: str = "cuda:0", command: str = ""
     ) -> TuningSession:
-        """Capture an expression, tune it on a GPU and record everything in `database`."""
+        """Capture an expression, tune it on a GPU and record everything in `database`.
+
+        `device` may name several GPUs, separated by commas: a kernel a GPU at a time, with the results of one.
+        """
         request = LiveRequest(code, database, device, command)
         return cls(partial(tune_live, request), settings)
 

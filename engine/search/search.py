@@ -156,6 +156,10 @@ class Search:
         """
         self._scoring += 1
 
+    def ahead(self, most: int) -> int:
+        """How many candidates to have in flight, of `most` that the caller can serve: here all of them."""
+        return most
+
     # What the caller may know.
 
     @property

@@ -6,12 +6,14 @@ regime. Those rows are kept apart from the measurements table and are what a dep
 
 from __future__ import annotations
 
-from concurrent.futures import CancelledError, Future
+from concurrent import futures
+from concurrent.futures import Future
 from dataclasses import dataclass
 
 from engine.ir.kernel import Kernel
 from engine.store import NodeRecord
 from engine.tune.control import Stopped
+from engine.tune.finalists import pick_finalist
 from engine.tune.workbench import Workbench, answered
 from engine.vocabulary import Measurement, Regime, Schedule, Status
 
@@ -31,7 +33,9 @@ class Finish:
         self._bench = bench
         self._kernel = kernel
         self._pending: list[tuple[Future[Measurement], NodeRecord]] = []
+        self._kept: set[Future[Measurement]] = set()
         self._asked: set[Schedule] = set()
+        self._measured: list[Measurement] = []
         self._best = DeployBest()
 
     def consider(self, measurement: Measurement, best_us: float, leaf: NodeRecord) -> None:
@@ -39,13 +43,31 @@ class Finish:
         us = measurement.us
         if us is not None and us <= best_us * (1 + self._bench.settings.deploy_band):
             self._measure(measurement.schedule, leaf)
-        self._collect(block=False)
+        self._collect()
+
+    @property
+    def waiting(self) -> list[Future[Measurement]]:
+        """The second measurements that have not been kept yet."""
+        return [answer for answer, _ in self._pending if answer not in self._kept]
+
+    def collect(self) -> None:
+        """Take what has ended, in order, and keep what ended out of turn, so that a killed run loses neither."""
+        self._collect()
+        for answer, leaf in self._pending:
+            if answer.done() and answer not in self._kept:
+                self._kept.add(answer)
+                if not answer.cancelled() and answer.exception() is None:
+                    self._bench.recorder.record(answer.result(), run=self._bench.run, trial=0, nodes=(leaf,))
 
     def wait(self) -> None:
-        """Wait for what is under way; raises Stopped on an abort."""
+        """Wait for what is under way, then decide among the fastest; raises Stopped on an abort."""
         while self._pending:
             self._bench.checkpoint()
-            self._collect(block=True)
+            futures.wait(self.waiting or [self._pending[0][0]], timeout=0.1, return_when=futures.FIRST_COMPLETED)
+            self.collect()
+        picked = pick_finalist(self._bench, self._kernel, self._measured)
+        if picked is not None:
+            self._best = DeployBest(picked.schedule, picked.us)
 
     def result(self) -> DeployBest:
         return self._best
@@ -58,18 +80,15 @@ class Finish:
         answer = answered(known) if known else self._bench.device.submit(self._kernel, schedule, Regime.DEPLOY)
         self._pending.append((answer, leaf))
 
-    def _collect(self, *, block: bool) -> None:
-        while self._pending and (block or self._pending[0][0].done()):
+    def _collect(self) -> None:
+        while self._pending and self._pending[0][0].done():
             answer, leaf = self._pending[0]
             try:
-                measurement = answer.result(timeout=0.1)
-            except TimeoutError:
-                if self._bench.control.aborted:
-                    raise Stopped from None
-                return
-            except CancelledError:
+                measurement = answer.result()
+            except futures.CancelledError:
                 raise Stopped from None
             self._pending.pop(0)
+            self._kept.discard(answer)
             self._take(measurement, leaf)
 
     def _take(self, measurement: Measurement, leaf: NodeRecord) -> None:
@@ -77,6 +96,7 @@ class Finish:
             return
         self._bench.recorder.record(measurement, run=self._bench.run, trial=0, nodes=(leaf,))
         self._bench.tally.count(measurement)
+        self._measured.append(measurement)
         us = measurement.us
         better = us is not None and (self._best.us is None or us < self._best.us)
         if better:

@@ -7,11 +7,14 @@ they were asked for, so that the path depends on the seed, the database and the 
 from __future__ import annotations
 
 from collections import deque
-from concurrent.futures import CancelledError, Future
+from collections.abc import Iterable
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from engine.events import CandidateStarted, KernelFinished, KernelStarted, KernelState
 from engine.ir.kernel import Kernel
+from engine.measure import DeviceError
 from engine.search import Proposal, Search, StopReason
 from engine.tune.control import Stopped
 from engine.tune.finish import Finish
@@ -37,9 +40,12 @@ class KernelResult:
 
 @dataclass(slots=True)
 class _InFlight:
+    """`kept` says that the answer is in the database, or is none; the search may not have been told of it yet."""
+
     proposal: Proposal
     schedule: Schedule
     answer: Future[Measurement]
+    kept: bool = False
 
 
 @dataclass(slots=True)
@@ -60,9 +66,13 @@ def tune_kernel(bench: Workbench, problem: Problem, kernel: Kernel) -> KernelRes
     reporter = TreeReporter(bench, kernel.key)
     finish = Finish(bench, kernel)
     progress = _Progress()
+    window: deque[_InFlight] = deque()
     try:
-        stop = _walk(bench, kernel, search, reporter, finish, progress)
-    except Stopped:
+        stop = _walk(bench, kernel, search, reporter, finish, progress, window)
+    except (Stopped, DeviceError) as ending:
+        _keep_all(bench, window, finish)
+        if isinstance(ending, DeviceError):
+            raise
         _report_end(bench, _conclude(kernel, progress, finish, "stopped"), KernelState.DONE)
         raise
     finish.wait()
@@ -73,13 +83,18 @@ def tune_kernel(bench: Workbench, problem: Problem, kernel: Kernel) -> KernelRes
 
 
 def _walk(
-    bench: Workbench, kernel: Kernel, search: Search, reporter: TreeReporter, finish: Finish, progress: _Progress
+    bench: Workbench,
+    kernel: Kernel,
+    search: Search,
+    reporter: TreeReporter,
+    finish: Finish,
+    progress: _Progress,
+    window: deque[_InFlight],
 ) -> str:
     """Ask, measure and tell until the search stops; returns why it stopped, in words."""
-    window: deque[_InFlight] = deque()
     while True:
         bench.checkpoint()
-        while len(window) < bench.settings.window:
+        while len(window) < search.ahead(bench.settings.window):
             with bench.tally.searching():
                 proposal = search.ask()
             if proposal is None:
@@ -89,7 +104,7 @@ def _walk(
         if not window:
             return _stop_text(search)
         head = window.popleft()
-        measurement = _await(bench, head.answer)
+        measurement = _await(bench, head, window, finish)
         _told(bench, kernel, search, reporter, finish, progress, head, measurement)
         if progress.best is None and progress.trial >= SAME_CAUSE_LIMIT and len(progress.causes) == 1:
             return f"the first {progress.trial} candidates all failed the same way: {next(iter(progress.causes))}"
@@ -99,23 +114,48 @@ def _start(bench: Workbench, kernel: Kernel, proposal: Proposal, reporter: TreeR
     schedule = Schedule.of(proposal.knobs)
     known = bench.recorder.ranking(kernel, schedule)
     if known is not None:
-        answer = answered(known)
-    else:
-        bench.tell(CandidateStarted, kernel=kernel.key, node=reporter.leaf_id(proposal), schedule=str(schedule))
-        answer = bench.device.submit(kernel, schedule, Regime.RANKING)
-    return _InFlight(proposal, schedule, answer)
+        return _InFlight(proposal, schedule, answered(known), kept=True)
+    bench.tell(CandidateStarted, kernel=kernel.key, node=reporter.leaf_id(proposal), schedule=str(schedule))
+    return _InFlight(proposal, schedule, bench.device.submit(kernel, schedule, Regime.RANKING))
 
 
-def _await(bench: Workbench, answer: Future[Measurement]) -> Measurement:
-    """Wait for a measurement, looking up now and then for an abort."""
-    while True:
-        try:
-            return answer.result(timeout=0.1)
-        except TimeoutError:
-            if bench.control.aborted:
-                raise Stopped from None
-        except CancelledError:
-            raise Stopped from None
+def _await(bench: Workbench, head: _InFlight, window: Iterable[_InFlight], finish: Finish) -> Measurement:
+    """Wait for the head's measurement, looking up now and then for an abort.
+
+    What ends before it is kept at once, so that a killed run loses only what has not ended.
+    """
+    while not head.answer.done():
+        pending = [item for item in window if not item.kept]
+        answers = [head.answer, *(item.answer for item in pending), *finish.waiting]
+        wait(answers, timeout=0.1, return_when=FIRST_COMPLETED)
+        for item in pending:
+            _keep(bench, item)
+        finish.collect()
+        if bench.control.aborted:
+            raise Stopped
+    try:
+        return head.answer.result()
+    except CancelledError:
+        raise Stopped from None
+
+
+def _keep(bench: Workbench, item: _InFlight) -> None:
+    """Keep a measurement that ended out of turn; its number is that of its proposal, as when the search is told."""
+    answer = item.answer
+    if not answer.done():
+        return
+    item.kept = True
+    if not answer.cancelled() and answer.exception() is None:
+        bench.recorder.record(answer.result(), run=bench.run, trial=item.proposal.number, nodes=())
+
+
+def _keep_all(bench: Workbench, window: Iterable[_InFlight], finish: Finish) -> None:
+    """The search ends here; what was measured ahead of it is kept all the same."""
+    for item in window:
+        if not item.kept:
+            _keep(bench, item)
+    with suppress(Stopped, DeviceError):
+        finish.collect()
 
 
 def _told(

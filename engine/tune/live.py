@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -14,10 +15,12 @@ from engine import __version__
 from engine.capture import capture, parse_target
 from engine.events import Event, RunFinished, RunState
 from engine.ir.plan import Program
-from engine.measure import Device, open_device
+from engine.measure import Device, DeviceError, open_device
 from engine.prior import ColdModel
 from engine.store import RunInfo, Store
 from engine.tune.control import Control
+from engine.tune.devices import Fleet
+from engine.tune.full_disk import FullDisk
 from engine.tune.problem import CapturedProblem
 from engine.tune.recorder import StoreRecorder
 from engine.tune.run import tune
@@ -44,7 +47,10 @@ class Host(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LiveRequest:
-    """What the user asked for: the expression, the database, the device's name, and the command to repeat it."""
+    """What the user asked for: the expression, the database, the device's name, and the command to repeat it.
+
+    `device` may name several, separated by commas: they are one run's fleet.
+    """
 
     code: str
     database: Path
@@ -61,13 +67,32 @@ def tune_live(request: LiveRequest, host: Host) -> list[RunFinished]:
     """
     host.change_state(RunState.CAPTURING)
     parse_target(request.code)
-    device = host.own_device(request.open_device(request.device, jobs=host.settings.jobs))
+    device = host.own_device(_opened(request, host.settings.jobs))
     try:
         with _database(request.database) as store:
             _check_prior(store, host.settings.prior)
             return [_run(request, host, store, device, _program(store, request.code, device.context))]
     finally:
         device.close()
+
+
+def _opened(request: LiveRequest, jobs: int | None) -> Device:
+    """The device, or a fleet of all that the request names, which share the compile processes."""
+    names = [name.strip() for name in request.device.split(",")]
+    first = request.open_device(names[0], jobs=jobs)
+    if len(names) == 1:
+        return first
+    devices = [first]
+    try:
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise DeviceError(f"{twice[0]} is named twice: name each device once")
+        for name in names[1:]:
+            devices.append(request.open_device(name, jobs=jobs, beside=first))
+        return Fleet(devices)
+    except BaseException:
+        for device in devices:
+            device.close()
+        raise
 
 
 @contextmanager
@@ -129,13 +154,16 @@ def _run(request: LiveRequest, host: Host, store: Store, device: Device, program
         run=run,
         database=str(request.database),
         device=device,
-        recorder=StoreRecorder(store, device.context.key),
+        recorder=StoreRecorder(store, device.context.key, FullDisk(host.control, host.change_state)),
         prior=prior,
         settings=host.settings,
         control=host.control,
         emit=host.emit,
         tally=Tally(busy_s_at_start=device.health().busy_s),
+        devices=len(device) if isinstance(device, Fleet) else 1,
     )
+    if isinstance(device, Fleet):
+        device.tell = partial(bench.log, level="warning")
     host.change_state(RunState.PAUSED if host.control.paused else RunState.RUNNING)
     for note in program.notes:
         bench.log(note)

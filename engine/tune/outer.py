@@ -1,21 +1,28 @@
 """The outer search: which kernels exist. A grouping's reward is 1 / the sum of its kernels' best times.
 
 Kernels that groupings share are tuned once a run. A grouping with a kernel that can't be tuned fails and says why.
-Between kernel sets the prior has no voice: every grouping that the search enters is judged by measured sums.
+The prior orders what is entered; every grouping that the search enters is judged by measured sums.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 
-from engine.events import GroupingEntered, GroupingScored, KernelFound
+from engine.events import GroupingEntered, GroupingScored, GroupingsExplored, KernelFound
 from engine.ir.plan import Grouping
-from engine.search import Search
-from engine.tune.kernel import KernelResult, tune_kernel
+from engine.search import Path, Proposal, Search, Space, StopReason
+from engine.tune.crew import Crew
+from engine.tune.grouping_scoring import GroupingScorer
+from engine.tune.kernel import KernelResult
 from engine.tune.problem import Problem
-from engine.tune.scoring import no_opinion
 from engine.tune.tree import TreeReporter
+from engine.tune.untried import Untried, count_untried, forks_worth_asking
 from engine.tune.workbench import Workbench
+
+GROUPINGS_AHEAD = 4
+"""So many groupings are entered before the first of them is scored, the same however many devices there are: what a
+single grouping adds is often one kernel, which would keep one device busy and the others waiting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +36,20 @@ class GroupingResult:
     reason: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class _Entered:
+    """A grouping whose kernels wait for a device, or are being tuned."""
+
+    name: str
+    grouping: Grouping
+
+
 @dataclass(slots=True)
 class OuterResult:
-    """Everything the outer search entered, in order, and whether options were left untried."""
+    """Everything the outer search entered, in order, and how the search ended."""
 
     groupings: list[GroupingResult] = field(default_factory=list)
+    paths: set[Path] = field(default_factory=set)
     reason: str = ""
 
     def ranked(self) -> list[GroupingResult]:
@@ -44,31 +60,70 @@ class OuterResult:
 
 def search_groupings(bench: Workbench, problem: Problem, outer: OuterResult) -> None:
     """Walk the structural forks, tuning each new kernel on the way; `outer` grows as groupings are scored."""
-    search = Search(problem.outer_space(), no_opinion, patience=bench.settings.outer_patience)
+    space = problem.outer_space()
+    scorer = GroupingScorer(bench.prior, problem, space, bench.device.target)
+    search = Search(space, scorer, patience=bench.settings.outer_patience)
     reporter = TreeReporter(bench, f"outer:{problem.target}", outer=True)
-    tuned: dict[str, KernelResult] = {}
-    while True:
-        bench.checkpoint()
-        with bench.tally.searching():
-            proposal = search.ask()
-        if proposal is None:
-            break
-        reporter.asked(proposal)
-        grouping = problem.grouping(proposal.path)
-        result = _tune_grouping(bench, problem, grouping, tuned)
-        outer.groupings.append(result)
-        search.tell(proposal, None if result.sum_us is None else 1.0 / result.sum_us)
-        nodes = reporter.told(proposal)
-        bench.recorder.nodes(bench.run, nodes)
-        bench.recorder.score(result.name, result.sum_us, result.reason)
-        bench.tell(GroupingScored, grouping=result.name, sum_us=result.sum_us, reason=result.reason)
-        reporter.emit_visits(nodes)
-    outer.reason = str(search.stopped or "")
+    window: deque[tuple[Proposal, _Entered]] = deque()
+    with Crew(bench, problem) as crew:
+        while True:
+            bench.checkpoint()
+            while len(window) < GROUPINGS_AHEAD:
+                with bench.tally.searching():
+                    proposal = search.ask()
+                if proposal is None:
+                    break
+                reporter.asked(proposal)
+                window.append((proposal, _enter(bench, crew, problem.grouping(proposal.path))))
+            if not window:
+                break
+            proposal, entered = window.popleft()
+            result = _tuned(crew, entered)
+            _told(bench, search, reporter, outer, proposal, result)
+    outer.reason = _stop_text(search)
+    _report_end(bench, problem, space, outer, exhausted=search.stopped is StopReason.EXHAUSTED)
 
 
-def _tune_grouping(
-    bench: Workbench, problem: Problem, grouping: Grouping, tuned: dict[str, KernelResult]
-) -> GroupingResult:
+def _told(
+    bench: Workbench,
+    search: Search,
+    reporter: TreeReporter,
+    outer: OuterResult,
+    proposal: Proposal,
+    result: GroupingResult,
+) -> None:
+    outer.groupings.append(result)
+    outer.paths.add(tuple(proposal.path))
+    search.tell(proposal, None if result.sum_us is None else 1.0 / result.sum_us)
+    nodes = reporter.told(proposal)
+    bench.recorder.nodes(bench.run, nodes)
+    bench.recorder.score(result.name, result.sum_us, result.reason)
+    bench.tell(GroupingScored, grouping=result.name, sum_us=result.sum_us, reason=result.reason)
+    reporter.emit_visits(nodes)
+
+
+def _stop_text(search: Search) -> str:
+    if search.stopped is StopReason.PATIENCE:
+        return f"patience: {search.patience} groupings without a smaller sum"
+    return "every grouping was tried" if search.stopped is StopReason.EXHAUSTED else "nothing left to try"
+
+
+def _report_end(bench: Workbench, problem: Problem, space: Space, outer: OuterResult, *, exhausted: bool) -> None:
+    forks = forks_worth_asking(len(problem.graph.ops) if problem.graph is not None else 0)
+    with bench.tally.searching():
+        left = Untried(0, exact=True) if exhausted else count_untried(space, outer.paths, forks)
+    bench.tell(
+        GroupingsExplored,
+        entered=len(outer.groupings),
+        failed=sum(item.sum_us is None for item in outer.groupings),
+        untried=left.count,
+        exact=left.exact,
+        reason=outer.reason,
+    )
+
+
+def _enter(bench: Workbench, crew: Crew, grouping: Grouping) -> _Entered:
+    """Announce the grouping and ask for its kernels."""
     counts = grouping.kernel_counts()
     name = bench.recorder.grouping(bench.run, grouping)
     for key, (kernel, count) in counts.items():
@@ -89,11 +144,16 @@ def _tune_grouping(
         kernels=tuple(counts),
         counts=tuple(count for _, count in counts.values()),
     )
-    results: list[KernelResult] = []
-    for key, (kernel, _) in counts.items():
-        if key not in tuned:
-            tuned[key] = tune_kernel(bench, problem, kernel)
-        results.append(tuned[key])
+    for kernel, _ in counts.values():
+        crew.start(kernel)
+    return _Entered(name, grouping)
+
+
+def _tuned(crew: Crew, entered: _Entered) -> GroupingResult:
+    """Wait for the grouping's kernels and add them up."""
+    name, grouping = entered.name, entered.grouping
+    counts = grouping.kernel_counts()
+    results = [crew.result(kernel) for kernel, _ in counts.values()]
     failed = [result for result in results if result.us is None]
     if failed:
         reason = "; ".join(f"{item.kernel.label or item.kernel.key}: {item.reason}" for item in failed)

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from engine.events import Event
+from engine.events import Compared, Event
 from engine.ir.kernel import Kernel
 from engine.ir.plan import Grouping
 from engine.measure import AssembledResult
 from engine.store import NodeRecord, Store
+from engine.tune.full_disk import Answer, FullDisk
 from engine.vocabulary import Measurement, Schedule
 
 
 class Recorder(Protocol):
-    """`ranking`, `deploy` and `assembled` answer with what is known already, marked as cached."""
+    """`ranking`, `deploy`, `compared` and `known_assembled` answer with what is known already, marked as cached."""
 
     def ranking(self, kernel: Kernel, schedule: Schedule) -> Measurement | None: ...
 
     def deploy(self, kernel: Kernel, schedule: Schedule) -> Measurement | None: ...
+
+    def compared(self, kernel: Kernel) -> Compared | None: ...
 
     def record(self, measurement: Measurement, *, run: str, trial: int, nodes: Sequence[NodeRecord]) -> None: ...
 
@@ -30,50 +34,81 @@ class Recorder(Protocol):
 
     def score(self, grouping: str, sum_us: float | None, reason: str) -> None: ...
 
-    def known_assembled(self, grouping: Grouping, schedules: Mapping[str, Schedule]) -> AssembledResult | None: ...
+    def known_assembled(
+        self, grouping: Grouping, schedules: Mapping[str, Schedule], *, pdl: bool
+    ) -> AssembledResult | None: ...
 
-    def assembled(self, grouping: str, result: AssembledResult, schedules: Mapping[str, Schedule]) -> None: ...
+    def assembled(
+        self, grouping: str, result: AssembledResult, schedules: Mapping[str, Schedule], *, pdl: bool
+    ) -> None: ...
 
 
 class StoreRecorder:
-    """Serves from the database and writes to it, one committed row at a time."""
+    """Serves from the database and writes to it, one committed row at a time, from one thread at a time.
 
-    def __init__(self, store: Store, context_key: str) -> None:
+    With a `disk`, a write that finds no space waits for some; without, it raises StoreFull.
+    """
+
+    def __init__(self, store: Store, context_key: str, disk: FullDisk | None = None) -> None:
         self._store = store
         self._context = context_key
+        self._disk = disk
+        self._lock = threading.Lock()
         self._known_kernels: set[str] = set()
 
     def ranking(self, kernel: Kernel, schedule: Schedule) -> Measurement | None:
-        return self._store.ranking(kernel.key, schedule, self._context)
+        with self._lock:
+            return self._store.ranking(kernel.key, schedule, self._context)
 
     def deploy(self, kernel: Kernel, schedule: Schedule) -> Measurement | None:
-        return self._store.deploy(kernel.key, schedule, self._context)
+        with self._lock:
+            return self._store.deploy(kernel.key, schedule, self._context)
+
+    def compared(self, kernel: Kernel) -> Compared | None:
+        with self._lock:
+            return self._store.compared(kernel.key, self._context)
 
     def record(self, measurement: Measurement, *, run: str, trial: int, nodes: Sequence[NodeRecord]) -> None:
-        self._store.record_measurement(measurement, run=run, trial=trial, nodes=nodes)
+        self._write(lambda: self._store.record_measurement(measurement, run=run, trial=trial, nodes=nodes))
 
     def nodes(self, run: str, nodes: Sequence[NodeRecord]) -> None:
-        self._store.record_nodes(run, nodes)
+        self._write(lambda: self._store.record_nodes(run, nodes))
 
     def events(self, run: str, events: Sequence[Event]) -> None:
-        self._store.record_events(run, events)
+        self._write(lambda: self._store.record_events(run, events))
 
     def grouping(self, run: str, grouping: Grouping) -> str:
+        return self._write(lambda: self._grouping(run, grouping))
+
+    def score(self, grouping: str, sum_us: float | None, reason: str) -> None:
+        self._write(lambda: self._store.score_grouping(grouping, sum_us, reason))
+
+    def known_assembled(
+        self, grouping: Grouping, schedules: Mapping[str, Schedule], *, pdl: bool
+    ) -> AssembledResult | None:
+        with self._lock:
+            known = self._store.assembled(grouping, self._context, schedules, pdl=pdl)
+        return None if known is None else AssembledResult(known.timing, known.error, known.failure)
+
+    def assembled(
+        self, grouping: str, result: AssembledResult, schedules: Mapping[str, Schedule], *, pdl: bool
+    ) -> None:
+        self._write(
+            lambda: self._store.record_assembled(
+                grouping, result.timing, result.error, result.failure, schedules, pdl=pdl
+            )
+        )
+
+    def _grouping(self, run: str, grouping: Grouping) -> str:
         for kernel, _ in grouping.kernel_counts().values():
             if kernel.key not in self._known_kernels:
                 self._store.record_kernel(kernel)
                 self._known_kernels.add(kernel.key)
         return self._store.record_grouping(run, grouping)
 
-    def score(self, grouping: str, sum_us: float | None, reason: str) -> None:
-        self._store.score_grouping(grouping, sum_us, reason)
-
-    def known_assembled(self, grouping: Grouping, schedules: Mapping[str, Schedule]) -> AssembledResult | None:
-        known = self._store.assembled(grouping, self._context, schedules)
-        return None if known is None else AssembledResult(known.timing, known.error, known.failure)
-
-    def assembled(self, grouping: str, result: AssembledResult, schedules: Mapping[str, Schedule]) -> None:
-        self._store.record_assembled(grouping, result.timing, result.error, result.failure, schedules)
+    def _write(self, write: Callable[[], Answer]) -> Answer:
+        with self._lock:
+            return self._disk.outlast(write) if self._disk is not None else write()
 
 
 class ReplayRecorder:
@@ -86,6 +121,9 @@ class ReplayRecorder:
         return None
 
     def deploy(self, kernel: Kernel, schedule: Schedule) -> Measurement | None:
+        return None
+
+    def compared(self, kernel: Kernel) -> Compared | None:
         return None
 
     def record(self, measurement: Measurement, *, run: str, trial: int, nodes: Sequence[NodeRecord]) -> None:
@@ -104,8 +142,12 @@ class ReplayRecorder:
     def score(self, grouping: str, sum_us: float | None, reason: str) -> None:
         return None
 
-    def known_assembled(self, grouping: Grouping, schedules: Mapping[str, Schedule]) -> AssembledResult | None:
+    def known_assembled(
+        self, grouping: Grouping, schedules: Mapping[str, Schedule], *, pdl: bool
+    ) -> AssembledResult | None:
         return None
 
-    def assembled(self, grouping: str, result: AssembledResult, schedules: Mapping[str, Schedule]) -> None:
+    def assembled(
+        self, grouping: str, result: AssembledResult, schedules: Mapping[str, Schedule], *, pdl: bool
+    ) -> None:
         return None

@@ -35,6 +35,7 @@ def tune(bench: Workbench, problem: Problem) -> RunFinished:
         winner = check_assembled(bench, problem, outer.ranked())
     except Stopped:
         bench.log("stopped on request; everything measured so far is kept")
+    bench.report_health()
     bench.record_events()
     return _summary(bench, outer, winner)
 

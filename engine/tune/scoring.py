@@ -21,6 +21,10 @@ from engine.vocabulary import Option, Target
 
 VARIATION = 0.1
 """About what the cold model errs by near the best (it has the winner among its first ten)."""
+LEAST_AHEAD = 8
+ANSWERS_PER_CANDIDATE_AHEAD = 8
+"""On a recorded landscape of Kernel Tuner the median to 1 % is 68 measurements with one candidate in flight, 82 with
+this ramp, 127 with 16 and 154 with 32 from the start."""
 
 
 class LearningSearch(Search):
@@ -32,6 +36,10 @@ class LearningSearch(Search):
     def __init__(self, space: Space, surrogate: Surrogate, *, patience: int = 50, limit: int | None = None) -> None:
         self._surrogate = surrogate
         super().__init__(space, self._score, patience=patience, exploration=Surrogate.EXPLORATION, limit=limit)
+
+    def ahead(self, most: int) -> int:
+        """How many candidates to have in flight: few while each answer still changes the picture, then up to `most`."""
+        return min(most, max(LEAST_AHEAD, self.decided // ANSWERS_PER_CANDIDATE_AHEAD))
 
     def ask(self) -> Proposal | None:
         self.score_again()
@@ -54,9 +62,9 @@ class LearningSearch(Search):
 
 
 def kernel_search(settings: Settings, prior: Prior, problem: Problem, kernel: Kernel, target: Target) -> Search:
-    """The search over the kernel's schedules that the settings ask for."""
+    """The search over the kernel's schedules that the settings ask for; it learns where the prior knows nothing."""
     space = problem.schedule_space(kernel)
-    if settings.surrogate:
+    if settings.surrogate or kernel.foreign is not None:
         surrogate = kernel_surrogate(prior, problem, kernel, target, settings.seed)
         return LearningSearch(space, surrogate, patience=settings.patience, limit=settings.limit)
     return Search(
@@ -117,5 +125,5 @@ def _direction(text: str) -> float:
 
 
 def no_opinion(path: Path, options: Sequence[Option]) -> Sequence[float]:
-    """The outer search's scorer: between kernel sets only measured sums decide."""
+    """The scorer of a search that knows nothing beforehand."""
     return [math.nan] * len(options)

@@ -12,6 +12,8 @@ class Settings:
 
     `window` candidates are selected ahead, the same on every machine, so that results don't depend on core counts.
     `deploy_band` is the share above the best so far within which a candidate is measured again in the deploy regime.
+    Groupings whose sum is at most `near_share` above the best one's are put together, at most `finalists` of them:
+    isolated sums are off by that much, so they don't rank what lies closer.
     `limit` bounds a kernel's candidates whatever the patience says; None means no bound.
     `seed` picks one of many paths: 0 follows the prior as it is, another varies its opinions a little.
     `surrogate` lets a kernel's own measurements correct the prior while its search runs; `seed` then orders what the
@@ -27,11 +29,13 @@ class Settings:
     exploration: float = math.sqrt(2)
     prior: str = "latest"
     jobs: int | None = None
+    finalists: int = 4
+    near_share: float = 0.10
     surrogate: bool = False
 
     def __post_init__(self) -> None:
         """Raises ValueError with a sentence for a setting that can't work."""
-        for name in ("patience", "outer_patience", "window"):
+        for name in ("patience", "outer_patience", "window", "finalists"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name.replace('_', ' ')} must be at least 1, not {getattr(self, name)}")
         if self.limit is not None and self.limit < 1:

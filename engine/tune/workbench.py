@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from engine.events import Event, Health, Logged, Measured
+from engine.events import Event, GpuSampled, Health, Logged, Measured
 from engine.measure import Device
 from engine.prior import Prior
-from engine.tune.control import Control
+from engine.tune.control import Control, Stopped
 from engine.tune.recorder import Recorder
 from engine.tune.settings import Settings
+from engine.tune.watch import Watch
 from engine.vocabulary import Measurement, Status
 
 HEALTH_EVERY_S = 1.0
@@ -30,31 +32,34 @@ def answered(measurement: Measurement) -> Future[Measurement]:
 
 @dataclass(slots=True)
 class Tally:
-    """Counts and clocks of one run; seconds are wall time. Paused time belongs to nobody."""
+    """Counts and clocks of one run, for all of its threads; seconds are wall time. Paused time belongs to nobody."""
 
     measured: int = 0
     cached: int = 0
     failed: int = 0
     search_s: float = 0.0
     paused_s: float = 0.0
+    paused_before_s: float | None = None
     started: float = field(default_factory=time.monotonic)
     busy_s_at_start: float = 0.0
     health_at: float = 0.0
     best_us: dict[str, float] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def wall_s(self) -> float:
         return max(time.monotonic() - self.started - self.paused_s, 1e-9)
 
     def count(self, measurement: Measurement) -> None:
-        self.failed += measurement.status is Status.FAILED
-        if measurement.cached:
-            self.cached += 1
-        else:
-            self.measured += 1
-        if measurement.us is not None:
-            known = self.best_us.get(measurement.kernel_key, math.inf)
-            self.best_us[measurement.kernel_key] = min(known, measurement.us)
+        with self._lock:
+            self.failed += measurement.status is Status.FAILED
+            if measurement.cached:
+                self.cached += 1
+            else:
+                self.measured += 1
+            if measurement.us is not None:
+                known = self.best_us.get(measurement.kernel_key, math.inf)
+                self.best_us[measurement.kernel_key] = min(known, measurement.us)
 
     @contextmanager
     def searching(self) -> Iterator[None]:
@@ -63,12 +68,33 @@ class Tally:
         try:
             yield
         finally:
-            self.search_s += time.perf_counter() - entered
+            with self._lock:
+                self.search_s += time.perf_counter() - entered
+
+    def health_due(self) -> bool:
+        """True once in HEALTH_EVERY_S seconds, for one of the threads that ask."""
+        with self._lock:
+            now = time.monotonic()
+            due = now - self.health_at >= HEALTH_EVERY_S
+            if due:
+                self.health_at = now
+            return due
+
+
+@dataclass(slots=True)
+class _Untold:
+    """Events that are emitted and not recorded yet; the lock keeps the order of both the same for all threads."""
+
+    events: list[Event] = field(default_factory=list)
+    lock: threading.RLock = field(default_factory=threading.RLock)
 
 
 @dataclass(slots=True)
 class Workbench:
-    """The parts of a run, handed from step to step. `database` is its path, for people."""
+    """The parts of a run, handed from step to step. `database` is its path, for people.
+
+    `at` gives a thread of its own the same parts with another device.
+    """
 
     run: str
     database: str
@@ -79,13 +105,25 @@ class Workbench:
     control: Control
     emit: Callable[[Event], None]
     tally: Tally = field(default_factory=Tally)
-    _unrecorded: list[Event] = field(default_factory=list)
+    devices: int = 1
+    watch: Watch = field(default_factory=Watch)
+    _untold: _Untold = field(default_factory=_Untold)
+    _ended: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        if self.tally.paused_before_s is None:
+            self.tally.paused_before_s = self.control.paused_s
+
+    def at(self, device: Device, ended: threading.Event) -> Workbench:
+        """The same run at another device, for one thread; its checkpoints raise Stopped once `ended` is set."""
+        return replace(self, device=device, _ended=ended)
 
     def tell(self, kind: type[Event], **values: Any) -> None:
         """Emit one event stamped with the time of day, and keep it for those who follow the database."""
-        event = kind(at=time.time(), **values)
-        self.emit(event)
-        self._unrecorded.append(event)
+        with self._untold.lock:
+            event = kind(at=time.time(), **values)
+            self.emit(event)
+            self._untold.events.append(event)
 
     def tell_measured(self, measurement: Measurement, *, node: str, trial: int, best: bool) -> None:
         """Emit how one candidate ended, in either regime."""
@@ -109,9 +147,10 @@ class Workbench:
 
     def record_events(self) -> None:
         """Write what was told since the last call, in one transaction."""
-        if self._unrecorded:
-            self.recorder.events(self.run, self._unrecorded)
-            self._unrecorded = []
+        with self._untold.lock:
+            if self._untold.events:
+                self.recorder.events(self.run, self._untold.events)
+                self._untold.events.clear()
 
     def log(self, text: str, level: str = "info") -> None:
         self.tell(Logged, level=level, text=text)
@@ -119,22 +158,40 @@ class Workbench:
     def checkpoint(self) -> None:
         """Wait out a pause; raises Stopped when the run was asked to stop. Also reports health once a second."""
         self.record_events()
-        self.tally.paused_s += self.control.checkpoint()
-        now = time.monotonic()
-        if now - self.tally.health_at >= HEALTH_EVERY_S:
-            self.tally.health_at = now
-            search_share, idle_share = self.shares()
-            health = self.device.health()
-            self.tell(
-                Health,
-                search_share=search_share,
-                gpu_idle_share=idle_share,
-                compiling=health.compiling,
-                respawns=health.respawns,
-            )
+        self.control.checkpoint()
+        if self._ended.is_set():
+            raise Stopped
+        if self.tally.health_due():
+            self.report_health()
+
+    def report_health(self) -> None:
+        """Tell how the devices are, what the GPUs' clocks and heat are, and what of it may spoil times."""
+        search_share, idle_share = self.shares()
+        health = self.device.health()
+        self.tell(
+            Health,
+            search_share=search_share,
+            gpu_idle_share=idle_share,
+            compiling=health.compiling,
+            respawns=health.respawns,
+            noise_us=health.noise.us if health.noise else None,
+            noise_share=health.noise.share if health.noise else None,
+        )
+        states = self.watch.fresh_states(health)
+        for name, state in states:
+            seen = {f.name: getattr(state, f.name) for f in fields(state) if f.name != "at"}
+            self.tell(GpuSampled, device=name, **seen)
+        for sentence in self.watch.warnings(states):
+            self.log(sentence, "warning")
+        for sentence in self.watch.unsampled(health):
+            self.log(sentence)
 
     def shares(self) -> tuple[float, float]:
-        """Shares of the wall time so far that went into searching, and in which the GPU had nothing to do."""
+        """Shares of the wall time so far that went into searching, and in which the GPU had nothing to do.
+
+        Of a run on several devices both are means over the devices.
+        """
+        self.tally.paused_s = self.control.paused_s - (self.tally.paused_before_s or 0.0)
         wall = self.tally.wall_s
         busy = self.device.health().busy_s - self.tally.busy_s_at_start
-        return min(self.tally.search_s / wall, 1.0), min(max(1.0 - busy / wall, 0.0), 1.0)
+        return min(self.tally.search_s / wall / self.devices, 1.0), min(max(1.0 - busy / wall, 0.0), 1.0)

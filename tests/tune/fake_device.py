@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 
 from engine.ir import Graph
 from engine.ir.kernel import Kernel
 from engine.ir.plan import Grouping
-from engine.measure import AssembledResult, DeviceHealth
+from engine.measure import AssembledResult, DeviceHealth, PairedTimes
 from engine.vocabulary import (
     Context,
     Failure,
@@ -44,7 +44,11 @@ class FakeDevice:
         self._failing = failing
         self.launches: list[tuple[str, str, Regime]] = []
         self.assemblies: list[Mapping[str, Schedule]] = []
+        self.comparisons: list[tuple[str, tuple[Schedule, ...], bool]] = []
+        self.paired: Callable[[Kernel, Sequence[Schedule], bool], PairedTimes] = lambda *asked: PairedTimes()
+        self.seen = DeviceHealth()
         self.closed = False
+        self.dependent_launch_saves_us = 0.5
 
     @property
     def context(self) -> Context:
@@ -73,15 +77,26 @@ class FakeDevice:
         return answer
 
     def assemble(
-        self, grouping: Grouping, schedules: Mapping[str, Schedule], program: Graph | None = None
+        self,
+        grouping: Grouping,
+        schedules: Mapping[str, Schedule],
+        program: Graph | None = None,
+        *,
+        pdl: bool = False,
     ) -> AssembledResult:
         self.assemblies.append(schedules)
         counts = grouping.kernel_counts()
         us = sum(self._us(kernel, schedules[key]) * count for key, (kernel, count) in counts.items()) * 1.02
+        us -= self.dependent_launch_saves_us * (len(grouping.calls) - 1) if pdl else 0.0
         return AssembledResult(Timing(us, us, us, (us,)), 1e-3)
 
+    def compare(self, kernel: Kernel, schedules: Sequence[Schedule], *, fresh: bool = False) -> PairedTimes:
+        """Nothing, unless the test gave windows for it."""
+        self.comparisons.append((kernel.key, tuple(schedules), fresh))
+        return self.paired(kernel, schedules, fresh)
+
     def health(self) -> DeviceHealth:
-        return DeviceHealth()
+        return self.seen
 
     def close(self) -> None:
         self.closed = True

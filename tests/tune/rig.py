@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from engine.events import Event, RunFinished
@@ -10,6 +11,7 @@ from engine.ir.plan import Program
 from engine.prior import ColdModel
 from engine.store import RunInfo, Store
 from engine.tune.control import Control
+from engine.tune.devices import Fleet
 from engine.tune.problem import CapturedProblem
 from engine.tune.recorder import StoreRecorder
 from engine.tune.run import tune
@@ -41,7 +43,7 @@ def program_of(graph: Graph) -> Program:
 
 def tune_with(
     database: Path,
-    device: FakeDevice,
+    device: FakeDevice | Fleet,
     program: Program,
     settings: Settings | None = None,
     control: Control | None = None,
@@ -64,7 +66,10 @@ def tune_with(
             settings=settings,
             control=control or Control(),
             emit=seen.append,
+            devices=len(device) if isinstance(device, Fleet) else 1,
         )
+        if isinstance(device, Fleet):
+            device.tell = partial(bench.log, level="warning")
         finished = tune(bench, CapturedProblem(program, device.target))
         store.end_run(bench.run, "finished")
         return finished

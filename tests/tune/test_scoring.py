@@ -11,15 +11,17 @@ import pytest
 from engine.events import Event, Measured, RunFinished, RunState
 from engine.ir.foreign import FOREIGN, NO_BODY, Identity
 from engine.ir.kernel import Kernel
+from engine.ir.plan import Program
 from engine.measure import Device
 from engine.prior import ColdModel, Surrogate
 from engine.search import EnumeratedSpace, Search
 from engine.store import RecordedGrouping, Store, read_results
 from engine.store.importing.recording import foreign_grouping
 from engine.tune import Control, ReplayRequest, Settings, tune_replay
-from engine.tune.problem import RecordedProblem
+from engine.tune.problem import CapturedProblem, RecordedProblem
 from engine.tune.scoring import LearningSearch, kernel_scorer, kernel_search, no_opinion
 from engine.vocabulary import KnobValue, Option, Target
+from tests.prior.kernels import matmul
 from tests.store.importing.files import cache, written
 
 POINTS: list[dict[str, KnobValue]] = [{"block": 2**i, "unroll": j} for i in range(8) for j in range(1, 9)]
@@ -58,15 +60,32 @@ def database(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_default_is_the_tree_alone(database: Path) -> None:
+def test_where_the_prior_knows_nothing_the_search_learns_from_its_own_answers(database: Path) -> None:
     with Store.open(database, read_only=True) as store:
         (kernel,), (context,) = store.kernels(), store.contexts()
         grouping = RecordedGrouping("1", (), foreign_grouping(kernel), None, None, "")
         problem = RecordedProblem("stencil", [grouping], store, context.key)
-        assert type(kernel_search(Settings(), ColdModel(), problem, kernel, Target())) is Search
-        learning = kernel_search(Settings(surrogate=True), ColdModel(), problem, kernel, Target())
-        assert type(learning) is LearningSearch
+        assert type(kernel_search(Settings(), ColdModel(), problem, kernel, Target())) is LearningSearch
         assert kernel_scorer(ColdModel(), problem, kernel, Target()) is no_opinion
+
+
+def test_of_a_kernel_that_the_prior_knows_the_default_is_the_tree_alone() -> None:
+    kernel = matmul(64, 64, 64)
+    problem = CapturedProblem(Program(kernel.body, "matmul"), Target())
+    assert type(kernel_search(Settings(), ColdModel(), problem, kernel, Target())) is Search
+    assert type(kernel_search(Settings(surrogate=True), ColdModel(), problem, kernel, Target())) is LearningSearch
+
+
+def test_a_learning_search_has_few_candidates_in_flight_until_it_has_answers() -> None:
+    search = LearningSearch(EnumeratedSpace(POINTS), Surrogate(POINTS), patience=60)
+    ahead = []
+    while (proposal := search.ask()) is not None:
+        search.tell(proposal, 1.0)
+        ahead.append(search.ahead(32))
+    assert ahead[0] == 8
+    assert ahead == sorted(ahead)
+    assert search.ahead(4) == 4
+    assert search.decided > 32
 
 
 def test_a_foreign_kernel_has_no_prediction() -> None:

@@ -1,0 +1,96 @@
+"""Kernels wait here for a device: a thread a device takes them in the order in which they were asked for.
+
+The order, the window of groupings ahead and each kernel's search are the same however many devices there are, and so
+are the results.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from types import TracebackType
+
+from engine.ir.kernel import Kernel
+from engine.measure import Device, DeviceError
+from engine.tune.control import Stopped
+from engine.tune.devices import Fleet
+from engine.tune.kernel import KernelResult, tune_kernel
+from engine.tune.problem import Problem
+from engine.tune.workbench import Workbench
+
+LOOK_S = 0.1
+"""How often a thread that waits for a kernel looks for a request of a person, in seconds."""
+
+
+class Crew:
+    """Tunes each kernel that it is asked for once. A context manager: leaving ends what still runs and waits for it."""
+
+    def __init__(self, bench: Workbench, problem: Problem) -> None:
+        self._bench = bench
+        self._problem = problem
+        self._results: dict[str, Future[KernelResult]] = {}
+        self._waiting: queue.SimpleQueue[tuple[Kernel, Future[KernelResult]] | None] = queue.SimpleQueue()
+        self._ended = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._work, name=f"emmy-kernels-{number}", daemon=True)
+            for number in range(bench.devices)
+        ]
+
+    def __enter__(self) -> Crew:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        for _ in self._threads:
+            self._waiting.put(None)
+        for thread in self._threads:
+            thread.join()
+
+    def start(self, kernel: Kernel) -> None:
+        """Tune the kernel as soon as a device is free, unless it was asked for before."""
+        if kernel.key not in self._results:
+            future: Future[KernelResult] = Future()
+            self._results[kernel.key] = future
+            self._waiting.put((kernel, future))
+
+    def result(self, kernel: Kernel) -> KernelResult:
+        """Wait for the kernel. Raises Stopped on a stop, DeviceError when no device is left, StoreError."""
+        future = self._results[kernel.key]
+        while True:
+            try:
+                return future.result(timeout=LOOK_S)
+            except TimeoutError:
+                if future.done():
+                    raise
+                self._bench.checkpoint()
+            except DeviceError:
+                if self._bench.control.aborted:
+                    raise Stopped from None
+                raise
+
+    def _work(self) -> None:
+        while (job := self._waiting.get()) is not None:
+            kernel, future = job
+            try:
+                if self._ended.is_set():
+                    raise Stopped
+                with _device_for_one_kernel(self._bench.device) as device:
+                    future.set_result(tune_kernel(self._bench.at(device, self._ended), self._problem, kernel))
+            except BaseException as error:
+                future.set_exception(error)
+
+
+@contextmanager
+def _device_for_one_kernel(device: Device) -> Iterator[Device]:
+    if isinstance(device, Fleet):
+        with device.lease() as lease:
+            yield lease
+    else:
+        yield device

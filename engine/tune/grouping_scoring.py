@@ -1,0 +1,63 @@
+"""How the outer search is guided: an option is as fast as the kernels that the first answers after it make.
+
+The prior only orders what is entered; every grouping that the search enters is judged by measured sums. A kernel is
+predicted by its best over a few values of each knob, which is cheap and blind to legality.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from engine.ir.kernel import Kernel
+from engine.ir.plan import Grouping
+from engine.prior import Prior, score_options
+from engine.search import Path, Space
+from engine.tune.problem import Problem
+from engine.vocabulary import Option, Target
+
+SHARPNESS = 8.0
+"""The power of a predicted speed that becomes an opinion: kernel sets differ by per cents, where schedules differ by
+factors, so that one 10 % slower is to be half as likely."""
+
+
+class GroupingScorer:
+    """A scorer of structural options: predicted speeds, by the sum over the kernels of one finished path each."""
+
+    def __init__(self, prior: Prior, problem: Problem, space: Space, target: Target) -> None:
+        self._prior = prior
+        self._problem = problem
+        self._space = space
+        self._target = target
+        self._kernel_us: dict[str, float] = {}
+        self._sums: dict[Path, float] = {}
+
+    def __call__(self, path: Path, options: Sequence[Option]) -> list[float]:
+        """One number an option, higher is faster; NaN where a kernel of its path can't be predicted."""
+        return [(1.0 / self._completed((*path, option))) ** SHARPNESS for option in options]
+
+    def _completed(self, path: Path) -> float:
+        """Predicted us of the grouping that the first option of every fork after `path` leads to."""
+        walked = [path]
+        while path not in self._sums:
+            fork = self._space.fork(path)
+            if fork is None:
+                self._sums[path] = self._sum(self._problem.grouping(path))
+            elif fork.options:
+                path = (*path, fork.options[0])
+                walked.append(path)
+            else:
+                self._sums[path] = math.nan
+        self._sums.update(dict.fromkeys(walked, self._sums[path]))
+        return self._sums[path]
+
+    def _sum(self, grouping: Grouping) -> float:
+        return sum(self._predicted(kernel) * count for kernel, count in grouping.kernel_counts().values())
+
+    def _predicted(self, kernel: Kernel) -> float:
+        if kernel.foreign is not None:
+            return math.nan
+        if kernel.key not in self._kernel_us:
+            (speed,) = score_options(self._prior, kernel, self._target, {}, [Option(())])
+            self._kernel_us[kernel.key] = 1.0 / speed
+        return self._kernel_us[kernel.key]

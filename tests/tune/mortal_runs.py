@@ -1,0 +1,119 @@
+"""Runs `emmy tune` on a GPU that exists only in its process, kills it at random moments, and says what was lost.
+
+    python -m tests.tune.mortal_runs DATABASE LOG KILLS SEED CODE
+
+Each life is a fork of this process, which has loaded everything, so that a life takes a moment. The GPU notes each
+candidate in LOG before it answers, and times the next one only when the database holds the last or a second has passed:
+what a killed run has lost is what LOG has and the database has not. Prints one line of JSON a life.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sqlite3
+import sys
+import threading
+import time
+from concurrent.futures import Future
+from pathlib import Path
+
+from engine import session
+from engine.cli import tuning
+from engine.cli.application import main as emmy
+from engine.ir.kernel import Kernel
+from engine.tune import LiveRequest
+from engine.vocabulary import Measurement, Regime, Schedule
+
+from .fake_device import FakeDevice
+
+assert tuning is not None, "loaded here, so that no life loads it"
+
+_KEPT = {
+    Regime.RANKING: "SELECT 1 FROM measurement WHERE kernel_key = ? AND schedule = ?",
+    Regime.DEPLOY: "SELECT 1 FROM node WHERE kernel_key = ? AND schedule = ? AND deploy_status IS NOT NULL",
+}
+Entry = tuple[str, str, str]
+
+
+def is_kept(connection: sqlite3.Connection, entry: Entry) -> bool:
+    kernel, schedule, regime = entry
+    return connection.execute(_KEPT[Regime(regime)], (kernel, schedule)).fetchone() is not None
+
+
+def entries(log: Path) -> list[Entry]:
+    lines = log.read_text().splitlines() if log.exists() else []
+    return [(str(kernel), str(schedule), str(regime)) for kernel, schedule, regime in map(json.loads, lines)]
+
+
+class OneAtATime(FakeDevice):
+    """Answers in an order of its own, one candidate after the other."""
+
+    def __init__(self, database: Path, log: Path, seed: int) -> None:
+        super().__init__()
+        self._database = database
+        self._log = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        self._dice = random.Random(seed)
+        self._waiting: list[tuple[Entry, Future[Measurement], Measurement]] = []
+        self._change = threading.Condition()
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def submit(self, kernel: Kernel, schedule: Schedule, regime: Regime) -> Future[Measurement]:
+        measurement = super().submit(kernel, schedule, regime).result()
+        answer: Future[Measurement] = Future()
+        with self._change:
+            self._waiting.append(((kernel.key, schedule.key, str(regime)), answer, measurement))
+            self._change.notify()
+        return answer
+
+    def _serve(self) -> None:
+        connection = sqlite3.connect(f"{self._database.as_uri()}?mode=ro", uri=True)
+        while True:
+            with self._change:
+                self._change.wait_for(lambda: self._waiting)
+                entry, answer, measurement = self._waiting.pop(self._dice.randrange(len(self._waiting)))
+            os.write(self._log, (json.dumps(entry) + "\n").encode())
+            answer.set_result(measurement)
+            deadline = time.monotonic() + 1.0
+            while not is_kept(connection, entry) and time.monotonic() < deadline:
+                time.sleep(0.0005)
+
+
+def live(database: Path, log: Path, seed: int, code: str) -> None:
+    """One life: `emmy tune` until somebody kills it."""
+
+    def request(code: str, path: Path, device: str, command: str) -> LiveRequest:
+        return LiveRequest(code, path, device, command, lambda name, jobs: OneAtATime(database, log, seed))
+
+    session.LiveRequest = request  # type: ignore[assignment, misc]
+    emmy(["tune", "--code", code, "--db", str(database), "--patience", "100000", "-q"])
+
+
+def main() -> None:
+    database, log = Path(sys.argv[1]), Path(sys.argv[2])
+    kills, seed, code = int(sys.argv[3]), int(sys.argv[4]), sys.argv[5]
+    dice = random.Random(seed)
+    for life in range(kills):
+        before = len(entries(log))
+        child = os.fork()
+        if child == 0:
+            live(database, log, seed + life, code)
+            os._exit(1)
+        wanted = before + dice.randrange(1, 16)
+        while len(entries(log)) < wanted and os.waitpid(child, os.WNOHANG) == (0, 0):
+            time.sleep(0.002)
+        time.sleep(dice.random() * 0.01)
+        os.kill(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
+        answered = entries(log)[before:]
+        with sqlite3.connect(database) as connection:
+            lost = [entry for entry in answered if not is_kept(connection, entry)]
+            intact = connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
+        told = {"answered": len(answered), "lost": len(lost), "intact": intact, "signal": os.WTERMSIG(status)}
+        print(json.dumps(told), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""What a run tells of its GPUs: each look once, each warning once, and nothing that ends a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from engine.events import Event, GpuSampled, Logged
+from engine.measure import DeviceHealth, GpuState
+from engine.measure.gpu_state import Throttle
+from engine.snapshot import Snapshot, apply
+from engine.store import Store
+from engine.tune.watch import Watch
+
+from .fake_device import FakeDevice
+from .rig import matmul_program, tune_with
+
+HOT = GpuState(at=5.0, sm_mhz=1200, temperature_c=90, power_w=600.0, throttle=(Throttle.HEAT,), others=("7 python",))
+
+
+def test_a_look_and_a_warning_are_told_once() -> None:
+    watch = Watch()
+    health = DeviceHealth(states=(("cuda:0", HOT),))
+    states = watch.fresh_states(health)
+    assert states == [("cuda:0", HOT)]
+    warnings = watch.warnings(states)
+    assert [warning.partition(":")[0] for warning in warnings] == ["cuda", "cuda"]
+    assert "7 python" in warnings[1]
+    assert watch.fresh_states(health) == []
+    assert watch.warnings(states) == []
+
+
+def test_two_devices_warn_each_for_itself() -> None:
+    watch = Watch()
+    states = watch.fresh_states(DeviceHealth(states=(("cuda:0", HOT), ("cuda:1", HOT))))
+    assert len(watch.warnings(states)) == 4
+
+
+def test_the_reason_for_no_looks_is_told_once() -> None:
+    watch = Watch()
+    health = DeviceHealth(unsampled=("no NVML here", "no NVML here"))
+    assert watch.unsampled(health) == ["no NVML here"]
+    assert watch.unsampled(health) == []
+
+
+def test_a_run_keeps_looks_and_warnings_and_goes_on(tmp_path: Path) -> None:
+    device = FakeDevice()
+    device.seen = DeviceHealth(states=(("fake:0", HOT),))
+    events: list[Event] = []
+    finished = tune_with(tmp_path / "t.db", device, matmul_program(), events=events)
+    assert finished.sum_us is not None
+    looks = [event for event in events if isinstance(event, GpuSampled)]
+    assert [(look.device, look.sm_mhz, look.throttle, look.others) for look in looks] == [
+        ("fake:0", 1200, ("heat",), ("7 python",))
+    ]
+    assert sum(isinstance(event, Logged) and event.level == "warning" for event in events) == 2
+    snapshot = Snapshot()
+    with Store.open(tmp_path / "t.db") as store:
+        for event in store.events_of(store.runs()[0].id):
+            apply(snapshot, event)
+    assert snapshot.gpus["fake:0"].temperature_c == 90
