@@ -1,8 +1,9 @@
 """What a prior sees of a kernel and of a chip: the same numbers for every schedule of a kernel.
 
 They come from the ops of the body, never from a family's name, so a fused body is described like any other.
-Extents are (batch, rows, columns, depth): those of the first contraction; else the reduced rows and their length;
-else one row of all elements.
+Extents are (batch, rows, columns, depth): those of the first contraction, with the columns of all that lie side by
+side; else the reduced rows and their length; else one row of all elements. `contractions` are those that a program
+computes, so products side by side count as one; a reduction that no contraction multiplies is one of the ops behind it.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from collections.abc import Mapping
 
 from engine.ir.graph import Graph, Op
 from engine.ir.kernel import Kernel
-from engine.ir.measures import matmul_extents
+from engine.ir.measures import matmul_extents, product_columns
 from engine.ir.ops import OP_CLASS, REDUCTIONS, OpClass
+from engine.ir.siblings import product_parts, reached_products, storage_roots
 from engine.vocabulary import Target
 
 Facts = Mapping[str, float]
@@ -22,10 +24,7 @@ Facts = Mapping[str, float]
 def kernel_facts(kernel: Kernel) -> dict[str, float]:
     """Extents, work (flops, bytes), operand widths (bytes) and op counts of a kernel."""
     body = kernel.body
-    counts = dict.fromkeys(OpClass, 0)
-    for op in body.ops:
-        trivial = op.kind in REDUCTIONS and body.ops[op.inputs[0]].out.numel == op.out.numel
-        counts[OpClass.POINTWISE if trivial else OP_CLASS[op.kind]] += 1
+    counts = _counts(body)
     matmul = next((op for op in body.ops if op.kind == "matmul"), None)
     batch, rows, columns, depth = _extents(body, matmul)
     left, right = [body.ops[i].out for i in matmul.inputs] if matmul else (None, None)
@@ -66,9 +65,27 @@ def target_facts(target: Target) -> dict[str, float]:
     }
 
 
+def _counts(body: Graph) -> dict[OpClass, int]:
+    """Ops of each class as a program computes them; a reduction of single elements is a pointwise op."""
+    counts = dict.fromkeys(OpClass, 0)
+    for op in body.ops:
+        trivial = op.kind in REDUCTIONS and body.ops[op.inputs[0]].out.numel == op.out.numel
+        counts[OpClass.POINTWISE if trivial else OP_CLASS[op.kind]] += 1
+    if not counts[OpClass.CONTRACTION]:
+        return counts
+    reached = reached_products(body, storage_roots(body), range(len(body.ops)))
+    parts = product_parts(body, reached)
+    if parts is not None:
+        counts[OpClass.CONTRACTION] = max(map(len, parts))
+        counts[OpClass.POINTWISE] += counts[OpClass.REDUCTION]
+        counts[OpClass.REDUCTION] = 0
+    return counts
+
+
 def _extents(body: Graph, matmul: Op | None) -> tuple[int, int, int, int]:
     if matmul is not None:
-        return matmul_extents(body, matmul)
+        batch, rows, columns, depth = matmul_extents(body, matmul)
+        return batch, rows, product_columns(body) or columns, depth
     for op in body.ops:
         kept, read = op.out.numel, body.ops[op.inputs[0]].out.numel if op.inputs else 0
         if OP_CLASS[op.kind] is OpClass.REDUCTION and read > kept > 0:

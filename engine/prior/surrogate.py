@@ -7,6 +7,8 @@ those that change a single knob of one of the best few, knob by knob in turn: a 
 fail elsewhere would not try it where it works, and a climb alone ends in the first basin. When answers stay dry, every
 fourth is drawn from all that is open, because a forest is sure of its opinion about places it has never seen.
 
+With several candidates in flight, what is like one of them waits for its answer.
+
 Tried on two recorded landscapes of Kernel Tuner, 12 to 40 seeds each. Behind on both: climbing by expected improvement
 alone. Behind on the hard one only, level or ahead on the easy one: the forest without climbing, extremely randomized
 trees, a Gaussian process, a lower confidence bound, a first window balanced over knob values.
@@ -82,6 +84,9 @@ class Surrogate:
         self._spread: Column = np.ones(len(order))
         self._log_works: Column = np.zeros(len(order))
         self._worth: Column | None = None
+        self._in_flight: list[int] = []
+        self._leaves: NDArray[np.int64] | None = None
+        self._log_apart: Column = np.zeros(len(order))
 
     def begin(self, knobs: Knobs) -> None:
         """A candidate is being measured: it is worth nothing to propose it again."""
@@ -89,6 +94,8 @@ class Surrogate:
         if row is not None and self._open[row]:
             self._open[row] = False
             self._taken += 1
+            self._in_flight.append(row)
+            self._keep_apart([row])
             self._worth = None
 
     def release(self, knobs: Knobs) -> None:
@@ -96,6 +103,7 @@ class Surrogate:
         row = self._rows.get(Schedule.of(knobs).key)
         if row is not None and not self._open[row] and np.isnan(self._log_us[row]) and not self._failed[row]:
             self._open[row] = True
+            self._in_flight.remove(row)
             self._worth = None
 
     def learn(self, knobs: Knobs, us: float | None) -> None:
@@ -107,6 +115,8 @@ class Surrogate:
         if row is None:
             return
         self._answers += 1
+        if row in self._in_flight:
+            self._in_flight.remove(row)
         best = us is not None and not bool((self._log_us <= math.log(us)).any())
         self._dry = 0 if best else self._dry + 1
         self._failed[row] = us is None
@@ -139,7 +149,7 @@ class Surrogate:
         if self._dry >= DRY and self._taken % 4 == 0:
             return self._drawn + self._log_works
         best = float(self._log_us[known].min())
-        worth = log_expected_improvement(best, self._mean, self._spread) + self._log_works
+        worth = log_expected_improvement(best, self._mean, self._spread) + self._log_works + self._log_apart
         if self._taken % 2:
             climbed = self._neighbours(known)
             if climbed.any():
@@ -158,7 +168,21 @@ class Surrogate:
             verdict.fit(self._columns[answered], known[answered])
             works = verdict.predict_proba(self._columns)[:, list(verdict.classes_).index(True)]
             self._log_works = np.log(np.maximum(works, LEAST_CHANCE))
+        self._leaves = forest.apply(self._columns)
+        self._log_apart = np.zeros(len(self._open))
+        self._keep_apart(self._in_flight)
         self._fitted_at = self._answers
+
+    def _keep_apart(self, rows: Sequence[int]) -> None:
+        """Lower the worth of what is like a candidate in flight, by the share of trees that hold both in one leaf.
+
+        The answer under way will tell of them too.
+        """
+        if self._leaves is None:
+            return
+        for row in rows:
+            alike = (self._leaves == self._leaves[row]).mean(axis=1)
+            self._log_apart = np.minimum(self._log_apart, np.log(np.maximum(1.0 - alike, LEAST_CHANCE)))
 
     def _neighbours(self, known: Mask) -> Mask:
         """Open candidates that change the one knob of one of the best candidates whose turn it is.

@@ -14,6 +14,7 @@ import ast
 import random
 import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -23,7 +24,11 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from engine.codegen import render
+from engine.capture import parse_target
+from engine.capture.configurations import configure
+from engine.capture.models import arguments_of, build_model, layer_of, model_inputs
+from engine.capture.target import ModelTarget, ParsedTarget
+from engine.codegen import is_generated, render
 from engine.runtime import Launch, assemble_plan, compile_source
 from engine.runtime.cuda_graph import capture
 from engine.runtime.inputs import make_inputs
@@ -36,22 +41,23 @@ LAUNCHES_US = 2000.0
 
 def winner(store: Store, run: StoredRun) -> RecordedGrouping | None:
     """The run's grouping whose assembled graph was fastest."""
-    timed = [item for item in store.recorded_groupings(run.id) if item.assembled_us is not None]
-    return min(timed, key=lambda item: item.assembled_us or 0.0, default=None)
+    timed = [item for item in store.recorded_groupings(run.id) if item.whole_us is not None]
+    return min(timed, key=lambda item: item.whole_us or 0.0, default=None)
 
 
 def tuned_launch(store: Store, run: StoredRun, item: RecordedGrouping, folder: Path) -> Launch:
     """The winner, built and bound to inputs of its own."""
-    recorded = store.assembled(item.grouping, run.context_key)
+    pdl = item.pdl_us is not None and item.pdl_us == item.whole_us
+    recorded = store.assembled(item.grouping, run.context_key, pdl=pdl)
     assert recorded is not None
     device = torch.device("cuda")
     target = read_target()
     compiled = {
-        key: compile_source(render(kernel, recorded.schedules[key], target), target, folder)
+        key: compile_source(render(kernel, recorded.schedules[key], target, pdl=pdl), target, folder)
         for key, (kernel, _) in item.grouping.kernel_counts().items()
+        if is_generated(kernel)
     }
-    count = len(item.grouping.buffers) - sum(len(call.results) for call in item.grouping.calls)
-    inputs = make_inputs(item.grouping.buffers[:count], 0, device)
+    inputs = make_inputs(item.grouping.input_specs(), 0, device)
     return assemble_plan(item.grouping, compiled, inputs).launch
 
 
@@ -78,6 +84,41 @@ def expression(code: str) -> tuple[Callable[..., Any], list[torch.Tensor]]:
     names = ", ".join(f"t{number}" for number in range(len(tensors)))
     exec(f"def program({names}):\n    return {ast.unparse(body)}", scope)
     return scope["program"], tensors
+
+
+def model(target: ModelTarget) -> Bound:
+    """The call of a model, or of its layer, as transformers has it, with random weights on the GPU."""
+    with torch.no_grad():
+        built, _ = build_model(configure(target.name), target.options, "cuda")
+        inputs = model_inputs(built, target.options)
+        if target.options.layer is None:
+            return Bound(built, (), inputs)
+        layer = layer_of(built, target.options.layer)
+        return Bound(layer, *arguments_of(layer, lambda: built(**inputs)))
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A function with its arguments."""
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+    def __call__(self) -> Any:
+        with torch.no_grad():
+            return self.function(*self.args, **self.kwargs)
+
+
+def bound(text: str) -> Bound:
+    """What a recorded target calls, ready to be called on the GPU. Raises ValueError for a function of a file."""
+    target = parse_target(text)
+    if isinstance(target, ModelTarget):
+        return model(target)
+    if isinstance(target, ParsedTarget):
+        program, tensors = expression(text)
+        return Bound(program, tuple(tensors), {})
+    raise ValueError("functions of a file are not compared")
 
 
 def per_launch_us(graph: torch.cuda.CUDAGraph, launches: int) -> float:
@@ -126,14 +167,13 @@ def compare_program(store: Store, run: StoredRun, folder: Path, with_compile: bo
     if item is None:
         print(f"{run.target}: no assembled winner recorded")
         return
-    program, tensors = expression(run.target)
+    call = bound(run.target)
     calls: dict[str, Callable[[], Any]] = {
         "emmy": tuned_launch(store, run, item, folder),
-        "eager": lambda: program(*tensors),
+        "eager": call,
     }
     if with_compile:
-        compiled = torch.compile(program, dynamic=False)
-        calls["compile"] = lambda: compiled(*tensors)
+        calls["compile"] = Bound(torch.compile(call.function, dynamic=False), call.args, call.kwargs)
     times = interleaved(calls)
     print(f"{run.target}\n  kernels {len(item.grouping.calls)}, emmy {median(times['emmy']):.2f} us")
     for peer in calls:

@@ -21,7 +21,8 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 import emmy_tui.app
 from emmy_tui.app import EmmyApp
 from emmy_tui.source import DatabaseSource, Source
-from tests.emmy_tui.scripted import WORKS, PacedSource, search_events
+from tests.emmy_tui.paced import PacedSource
+from tests.emmy_tui.scripted import WORKS, search_events
 
 PROBE_S = 0.005
 WARM_S = 1.5

@@ -1,5 +1,6 @@
 """How many measurements a search needs: strategies over recorded landscapes, as a table and a plot.
 
+    python -m tests.bench.search tests/data/landscapes_h200.db.gz
     python -m tests.bench.search DB [--kernel TEXT] [--seeds N] [--only NAME ...] [--budget N] [--least N] [--svg FILE]
 
 A landscape is every recorded candidate of one kernel on one GPU; one evaluation is a candidate seen for the first
@@ -15,8 +16,11 @@ strategies (simulation mode) run where these packages are installed, and are ski
 from __future__ import annotations
 
 import argparse
+import gzip
+import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -38,7 +42,7 @@ from tests.bench.strategies import (
 NO_PRIOR = "ours, no prior"
 OWN: dict[str, Strategy] = {
     "ours": ours(),
-    "ours, 32 ahead": ours(window=32),
+    "ours, one at a time": ours(most_ahead=1),
     NO_PRIOR: ours(prior=False),
     "tree alone": tree_alone(),
     "random": at_random,
@@ -118,6 +122,18 @@ def compare(landscape: Landscape, strategies: dict[str, Strategy], seeds: int, b
     return found
 
 
+@contextmanager
+def opened(path: Path) -> Iterator[Store]:
+    """A recorded database, unpacked beside nothing of the user's if it is compressed."""
+    with tempfile.TemporaryDirectory() as folder:
+        if path.suffix == ".gz":
+            plain = Path(folder) / path.stem
+            plain.write_bytes(gzip.decompress(path.read_bytes()))
+            path = plain
+        with Store.open(path, read_only=True) as store:
+            yield store
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("database", type=Path)
@@ -133,7 +149,7 @@ def main() -> None:
     for reason in skipped:
         print(f"skipped: {reason}")
     found = {}
-    with Store.open(asked.database, read_only=True) as store:
+    with opened(asked.database) as store:
         for landscape in landscapes(store, asked.kernel, asked.least):
             found[landscape] = compare(landscape, strategies, asked.seeds, asked.budget)
     if asked.svg:

@@ -26,8 +26,8 @@ Strategy = Callable[[Ledger, int], None]
 Rows = NDArray[np.int64]
 
 
-def ours(window: int = 1, prior: bool = True) -> Strategy:
-    """The tree search steered by a surrogate, `window` candidates ahead; `prior`: by the cold model's view too."""
+def ours(most_ahead: int = 32, prior: bool = True) -> Strategy:
+    """The tree search steered by a surrogate, as a run walks it; `prior`: by the cold model's view too."""
 
     def run(ledger: Ledger, seed: int) -> None:
         land = ledger.landscape
@@ -36,7 +36,7 @@ def ours(window: int = 1, prior: bool = True) -> Strategy:
         rows = {Schedule.of(knobs).key: row for row, knobs in enumerate(land.candidates)}
         ahead: deque[Proposal] = deque()
         while True:
-            while len(ahead) < window and (proposal := search.ask()) is not None:
+            while len(ahead) < search.ahead(most_ahead) and (proposal := search.ask()) is not None:
                 ahead.append(proposal)
             if not ahead:
                 return

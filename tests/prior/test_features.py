@@ -5,11 +5,14 @@ import math
 import numpy as np
 import pytest
 
+from engine.ir import Kernel
 from engine.knobs import KNOBS
 from engine.prior import features
+from engine.prior.cold import ColdModel
 from engine.prior.features import knob_code
 from engine.prior.geometry import GEOMETRY
 from engine.vocabulary import KnobValue, Target
+from tests.codegen.epilogue_bodies import projections
 from tests.prior.kernels import matmul, silu_mul, softmax
 
 TILE: dict[str, KnobValue] = {
@@ -101,3 +104,13 @@ def test_codes_of_knob_values() -> None:
     assert knob_code(KNOBS["PERSISTENT"], True) == 1
     assert knob_code(KNOBS["BLOCK_M"], 48) == 48
     assert math.isnan(knob_code(KNOBS["BLOCK_M"], None))
+
+
+def test_products_side_by_side_are_one_product_as_wide_as_all() -> None:
+    body = projections(512, 1024, 128, (16, 8, 8), "bfloat16")
+    f = row(Kernel("contraction", body), {**TILE, "BLOCK_M": 64, "BLOCK_N": 128})
+    assert (f["rows"], f["columns"], f["depth"]) == (512, 4096, 1024)
+    assert (f["contractions"], f["reductions"]) == (1, 0)
+    assert f["programs"] == 8 * 32
+    assert f["shared_bytes"] == 3 * 64 * (64 + 128) * 2
+    assert np.isfinite(ColdModel().predict(features(Kernel("contraction", body), [TILE], Target()))).all()

@@ -155,3 +155,22 @@ def test_expected_improvement_never_saturates() -> None:
     assert np.isfinite(worth).all()
     assert (np.diff(worth) < 0).all()
     assert worth[0] == pytest.approx(math.log(0.5 * (2 * 0.97724987 + 0.05399097)), rel=1e-6)
+
+
+def test_what_is_like_a_candidate_in_flight_waits_for_its_answer() -> None:
+    """After a fit, a begun candidate lowers the worth of those that the forest holds to be like it, and of no other."""
+    candidates: list[dict[str, KnobValue]] = [{"a": a, "b": b} for a in range(8) for b in range(8)]
+    surrogate = Surrogate(candidates)
+    for number, knobs in enumerate(candidates):
+        if number % 3 == 0:
+            surrogate.learn(knobs, 1.0 + abs(int(str(knobs["a"])) - 5))
+    options = [Option(tuple(sorted(knobs.items()))) for knobs in candidates]
+    before = surrogate.speeds({}, options)
+    likely = max((i for i in range(len(before)) if not math.isnan(before[i])), key=before.__getitem__)
+    surrogate.begin(candidates[likely])
+    after = surrogate.speeds({}, options)
+    assert math.isnan(after[likely])
+    best = max((i for i in range(len(after)) if not math.isnan(after[i])), key=after.__getitem__)
+    assert candidates[best] != candidates[likely]
+    surrogate.release(candidates[likely])
+    assert not math.isnan(surrogate.speeds({}, options)[likely])
