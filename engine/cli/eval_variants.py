@@ -19,6 +19,8 @@ def variants(
 ) -> None:
     """Show each kernel's fastest schedules, with their knobs, times in us and what the compiler said.
 
+    They are ranked as pins and sums are: by deploy time where there is one, else by ranking time; `regime` says which.
+
     A --kernel that nothing matches is bad input: exit code 2, a sentence on stderr, and [] as JSON.
     """
     path = chosen_database(database, demo)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from engine.cli.eval_failures import failures
+from engine.cli.eval_groupings import groupings
 from engine.cli.eval_variants import variants
 
 
@@ -13,4 +14,5 @@ def register(app: typer.Typer) -> None:
     group = typer.Typer(help="Ask a database what is known: no GPU and no torch needed.", no_args_is_help=True)
     group.command("variants")(variants)
     group.command("failures")(failures)
+    group.command("groupings")(groupings)
     app.add_typer(group, name="eval")

@@ -45,6 +45,13 @@ DeviceName = Annotated[
         metavar="NAME", help="cuda:0 (the default), cuda:1, ...; or replay, to search a recorded database again."
     ),
 ]
+Gpus = Annotated[
+    int | None,
+    typer.Option(min=1, max=1024, help="So many GPUs, from cuda:0 on, a kernel each at a time; same results as one."),
+]
+DeviceNumbers = Annotated[
+    str | None, typer.Option("--devices", metavar="N,N", help="These GPUs by their numbers, such as 0,2.")
+]
 Patience = Annotated[int, typer.Option(max=LARGEST, help="Candidates without a new best that end a kernel's search.")]
 Seed = Annotated[
     int,
@@ -75,6 +82,9 @@ RunJson = Annotated[
 ]
 KernelText = Annotated[
     str, typer.Option("--kernel", metavar="TEXT", help="Only kernels whose name, family, shape or key has this text.")
+]
+ProgramText = Annotated[
+    str, typer.Option("--program", metavar="TEXT", help="Only programs whose text, as it was tuned, has this text.")
 ]
 Top = Annotated[int, typer.Option(min=1, max=LARGEST, help="How many of each kernel's fastest schedules.")]
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from engine.cli.winner import chosen_grouping
+from engine.events import GroupingsExplored
 from engine.snapshot import GroupingRow, KernelRow, Snapshot
 
 
@@ -23,12 +25,19 @@ class ProgramKernel:
 
 @dataclass(frozen=True, slots=True)
 class ProgramKernels:
-    """One program with its kernels, the chosen ones first. `sum_us` is None until a grouping was tuned."""
+    """One program with its kernels, the chosen ones first. `sum_us` is None until a grouping was tuned.
+
+    `assembled_us` is the faster of the chosen grouping's two times as one graph. `groupings` are all that were entered,
+    in that order, and `explored` says how many were not.
+    """
 
     target: str
     sum_us: float | None
     assembled_us: float | None
     kernels: tuple[ProgramKernel, ...]
+    groupings: tuple[GroupingRow, ...] = ()
+    chosen: GroupingRow | None = None
+    explored: GroupingsExplored | None = None
 
 
 def programs_of(snapshot: Snapshot) -> list[ProgramKernels]:
@@ -37,15 +46,15 @@ def programs_of(snapshot: Snapshot) -> list[ProgramKernels]:
     for run, start in snapshot.programs.items():
         groupings = [row for row in snapshot.groupings.values() if row.run == run]
         if groupings:
-            found.append(_program(start.target, groupings, snapshot))
+            found.append(_program(run, start.target, groupings, snapshot))
     if not found and snapshot.kernels:  # kernels without a grouping: a run that ended before it had entered one
         rows = tuple(ProgramKernel(row, row.count, snapshot.finished is not None) for row in snapshot.kernels.values())
         found.append(ProgramKernels(snapshot.run.target if snapshot.run else "", None, None, rows))
     return found
 
 
-def _program(target: str, groupings: Sequence[GroupingRow], snapshot: Snapshot) -> ProgramKernels:
-    chosen = _chosen(groupings)
+def _program(run: str, target: str, groupings: Sequence[GroupingRow], snapshot: Snapshot) -> ProgramKernels:
+    chosen = chosen_grouping(groupings)
     counts = dict(zip(chosen.kernels, chosen.counts, strict=True)) if chosen else {}
     chosen_keys = set(counts)
     for grouping in groupings:
@@ -56,13 +65,6 @@ def _program(target: str, groupings: Sequence[GroupingRow], snapshot: Snapshot) 
         for key, count in counts.items()
         if key in snapshot.kernels
     ]
-    if chosen is None:
-        return ProgramKernels(target, None, None, tuple(kernels))
-    return ProgramKernels(target, chosen.sum_us, chosen.assembled_us, tuple(kernels))
-
-
-def _chosen(groupings: Sequence[GroupingRow]) -> GroupingRow | None:
-    assembled = [row for row in groupings if row.assembled_us is not None]
-    if assembled:
-        return min(assembled, key=lambda row: row.assembled_us or 0.0)
-    return min((row for row in groupings if row.sum_us is not None), key=lambda row: row.sum_us or 0.0, default=None)
+    explored = snapshot.explored.get(run)
+    times = (chosen.sum_us, chosen.whole_us) if chosen is not None else (None, None)
+    return ProgramKernels(target, *times, tuple(kernels), tuple(groupings), chosen, explored)

@@ -11,6 +11,7 @@ from engine.cli.options import REPLAY
 from engine.cli.output import duration_text, share_text, table_lines, text_lines, us_text
 from engine.cli.programs import ProgramKernel, ProgramKernels, programs_of
 from engine.cli.progress import kernel_name
+from engine.cli.structure import structure_lines, structure_object
 from engine.events import Assembled, RunFinished, RunState
 from engine.snapshot import Snapshot
 
@@ -29,6 +30,7 @@ def summary_lines(snapshot: Snapshot, database: Path, width: int | None) -> list
             title = f"program {number} of {len(programs)}, {us_text(program.sum_us)} us: {program.target}"
             lines += text_lines(title, width)
         lines += _kernel_table(program, width)
+        lines += structure_lines(program, width, replayed=_replayed(snapshot))
     if finished is not None:
         lines += ["", *_total_lines(snapshot, finished, programs)]
     path = shlex.quote(str(database))
@@ -59,10 +61,23 @@ def _total_lines(snapshot: Snapshot, finished: RunFinished, programs: Sequence[P
         lines.append(f"assembled  {us_text(finished.assembled_us)} us{gap}")
     elif finished.sum_us is not None and snapshot.state == RunState.FINISHED:
         lines.append(f"assembled  {_missing_assembled(snapshot, programs)}")
+    lines += _noise_lines(snapshot)
     shares = f"searching {share_text(finished.search_share)}"
     if not _replayed(snapshot):
         shares += f", GPU idle {share_text(finished.gpu_idle_share)}"
     return [*lines, f"wall time  {shares}"]
+
+
+def _noise_lines(snapshot: Snapshot) -> list[str]:
+    """The noise floor and how many kernels' winners stand out of it; nothing where neither was measured."""
+    parts = []
+    health = snapshot.health
+    if health is not None and health.noise_us is not None and health.noise_share is not None:
+        parts.append(f"{us_text(health.noise_us)} us ({100 * health.noise_share:.2f} %) between a kernel and itself")
+    if compared := len(snapshot.comparisons):
+        tied = sum(comparison.tied > 0 for comparison in snapshot.comparisons.values())
+        parts.append(f"the winners of {compared - tied} of {compared} kernels stand out of it")
+    return [f"noise      {'; '.join(parts)}"] if parts else []
 
 
 def _missing_assembled(snapshot: Snapshot, programs: Sequence[ProgramKernels]) -> str:
@@ -95,15 +110,21 @@ def summary_object(snapshot: Snapshot, database: Path, failure: str | None) -> d
         "search_share": finished.search_share if finished else None,
         "gpu_idle_share": finished.gpu_idle_share if finished and not _replayed(snapshot) else None,
         "wall_s": finished.wall_s if finished else None,
+        "noise_us": snapshot.health.noise_us if snapshot.health else None,
+        "noise_share": snapshot.health.noise_share if snapshot.health else None,
         "state": snapshot.state,
         "failure": failure,
         "database": str(database),
-        "kernels": [_kernel_object(program, kernel) for program in programs_of(snapshot) for kernel in program.kernels],
+        "groupings": [structure_object(program) for program in programs_of(snapshot)],
+        "kernels": [
+            _kernel_object(snapshot, program, kernel) for program in programs_of(snapshot) for kernel in program.kernels
+        ],
     }
 
 
-def _kernel_object(program: ProgramKernels, kernel: ProgramKernel) -> dict[str, object]:
+def _kernel_object(snapshot: Snapshot, program: ProgramKernels, kernel: ProgramKernel) -> dict[str, object]:
     row = kernel.row
+    comparison = snapshot.comparisons.get(row.kernel)
     return {
         "key": row.kernel,
         "label": row.label,
@@ -117,6 +138,7 @@ def _kernel_object(program: ProgramKernels, kernel: ProgramKernel) -> dict[str, 
         "best_us": row.chosen_us,
         "ranking_us": row.best_us,
         "deploy_us": row.deploy_us,
+        "tied_finalists": comparison.tied if comparison else None,
         "schedule": schedule_line(row.best_schedule),
         "measured": row.measured,
         "cached": row.cached,

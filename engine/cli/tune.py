@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import typer
 
 from engine.cli.entry import Loading
@@ -14,7 +16,9 @@ from engine.cli.options import (
     Database,
     Demo,
     DeviceName,
+    DeviceNumbers,
     Dtype,
+    Gpus,
     Jobs,
     Layer,
     Pace,
@@ -48,6 +52,8 @@ def tune(
     database: Database = None,
     demo: Demo = False,
     device: DeviceName = None,
+    gpus: Gpus = None,
+    devices: DeviceNumbers = None,
     patience: Patience = 50,
     seed: Seed = 0,
     prior: PriorName = "latest",
@@ -64,8 +70,13 @@ def tune(
     replayed = demo or device == REPLAY
     if demo and device not in (None, REPLAY):
         raise refuse(f"--demo replays a recording, and --device {device} measures: leave one of them away")
+    if sum(choice is not None for choice in (device, gpus, devices)) > 1:
+        raise refuse("--device, --gpus and --devices all say where to measure: give one of them")
+    if demo and (gpus is not None or devices is not None):
+        raise refuse("--gpus and --devices measure, and --demo replays a recording: leave one of them away")
+    device = _several(gpus, devices) or device or DEFAULT_DEVICE
     request = TuneRequest(
-        *(code, database, demo, device or DEFAULT_DEVICE, replayed, patience, seed, prior, jobs, pace, verbose, quiet),
+        *(code, database, demo, device, replayed, patience, seed, prior, jobs, pace, verbose, quiet),
         *(json, target, layer, dtype, seq_len, batch),
     )
     for wrong, sentence in (*_contradictions(request), *_of_replays(request)):
@@ -75,6 +86,18 @@ def tune(
         from engine.cli.tuning import run_request
 
     raise typer.Exit(run_request(request))
+
+
+def _several(gpus: int | None, devices: str | None) -> str:
+    """The names of several devices, separated by commas; "" if none were asked for."""
+    if gpus is not None:
+        return ",".join(f"cuda:{number}" for number in range(gpus))
+    if devices is None:
+        return ""
+    numbers = [number.strip() for number in devices.split(",")]
+    if not all(re.fullmatch(r"[0-9]{1,4}", number) for number in numbers):
+        raise refuse(f"--devices is the numbers of GPUs with commas between them, such as 0,2, not {devices!r}")
+    return ",".join(f"cuda:{int(number)}" for number in numbers)
 
 
 def _contradictions(request: TuneRequest) -> list[tuple[bool, str]]:

@@ -11,8 +11,11 @@ from engine.cli.knob_text import knob_word, names_in_order
 from engine.cli.output import table_lines, table_width, text_lines
 from engine.store import KernelVariants, VariantRow
 
-FACTS = ("rank", "us", "low_us", "high_us", "deploy_us", "registers", "spills", "shared_bytes", "error", "failure")
-YIELDING = ("error", "spills", "low_us", "high_us", "shared_bytes", "registers", "deploy_us", "failure")
+FACTS = (
+    *("rank", "best_us", "regime", "us", "low_us", "high_us", "deploy_us"),
+    *("registers", "spills", "shared_bytes", "error", "failure"),
+)
+YIELDING = ("error", "spills", "low_us", "high_us", "shared_bytes", "registers", "deploy_us", "us", "failure")
 """Columns that give way on a narrow terminal, the least missed first."""
 
 
@@ -37,8 +40,11 @@ def _table(rows: Sequence[VariantRow], knobs: Sequence[str], width: int | None) 
         if width is None or table_width(columns, cells) <= width:
             return table_lines(columns, cells, width)
     texts = [" ".join(knob_word(name, row.schedule[name]) for name in knobs if name in row.schedule) for row in rows]
-    narrow = [(row.rank, row.us, row.failure or text) for row, text in zip(rows, texts, strict=True)]
-    return table_lines(("rank", "us", "knobs"), narrow, width)
+    narrow = [[row.rank, row.best_us, row.regime, row.failure or text] for row, text in zip(rows, texts, strict=True)]
+    named = ["rank", "best_us", "regime", "knobs"]
+    if width is not None and table_width(named, narrow) > width:
+        named, narrow = ["rank", "us", "knobs"], [[rank, us, text] for rank, us, _, text in narrow]
+    return table_lines(named, narrow, width)
 
 
 def _wide(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from engine.cli import database as database_module
-from engine.cli import eval_failures, eval_variants
+from engine.cli import eval_failures, eval_groupings, eval_variants
 from engine.cli.application import main
 from engine.data import demo_database
 from engine.store import Store
@@ -27,18 +27,18 @@ def test_variants_in_a_pipe(recorded: Path, capsys: pytest.CaptureFixture[str]) 
     assert lines[0].startswith("matmul 512x512x512 float32 ")
     assert lines[1] == "NVIDIA H200: 4 ok, 3 failed"
     assert lines[2] == "all with PRECISION=ieee NUM_STAGES=3"
-    assert lines[3].split()[:5] == ["rank", "us", "low_us", "high_us", "deploy_us"]
+    assert lines[3].split()[:5] == ["rank", "best_us", "regime", "us", "low_us"]
     assert lines[3].split()[-2:] == ["BLOCK_M", "NUM_WARPS"]
     assert lines[4].split()[:2] == ["1", "14.00"]
     assert [line.split()[-2:] for line in lines[4:]] == [["16", "2"], ["16", "4"], ["64", "2"]]
 
 
 @pytest.mark.parametrize("columns", [40, 80, 120])
-@pytest.mark.parametrize("command", ["variants", "failures"])
+@pytest.mark.parametrize("command", ["variants", "failures", "groupings"])
 def test_a_terminal_is_never_overflowed(
     recorded: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, columns: int, command: str
 ) -> None:
-    module = {"variants": eval_variants, "failures": eval_failures}[command]
+    module = {"variants": eval_variants, "failures": eval_failures, "groupings": eval_groupings}[command]
     monkeypatch.setattr(module, "terminal_width", lambda stream: columns)
     assert leave(command, "--db", str(recorded)) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,11 @@ from engine.cli.programs import programs_of
 from engine.cli.summary import summary_lines, summary_object
 from engine.events import (
     Assembled,
+    Compared,
     Event,
     GroupingEntered,
     GroupingScored,
+    Health,
     KernelFinished,
     KernelFound,
     RunFinished,
@@ -218,3 +221,51 @@ def test_the_object_of_a_failed_run_has_the_same_names(events: list[Event]) -> N
     assert failed.keys() == whole.keys()
     assert failed["failure"] == "the GPU is gone"
     assert failed["sum_us"] is None
+
+
+def test_the_noise_floor_and_who_stands_out_of_it(events: list[Event]) -> None:
+    health = Health(
+        at=5.5, search_share=0.0, gpu_idle_share=0.2, compiling=0, respawns=0, noise_us=0.051, noise_share=0.0017
+    )
+    plain = folded([*events[:-2], health, *events[-2:]])
+    floor = "noise      0.05 us (0.17 %) between a kernel and itself"
+    assert floor in summary_lines(plain, Path("t.db"), None)
+    compared = Compared(
+        at=5.6,
+        kernel=next(iter(plain.kernels)),
+        schedules=("a", "b", "c"),
+        chosen="a",
+        processes=2,
+        noise_share=0.0017,
+        ratios=(1.02, 1.04),
+        lows=(1.01, 1.03),
+        highs=(1.03, 1.05),
+        p_values=(1e-6, 1e-9),
+        effects=(-4.0, -8.0),
+        verdicts=("slower", "slower"),
+    )
+    won = folded([*events[:-2], health, compared, *events[-2:]])
+    assert f"{floor}; the winners of 1 of 1 kernels stand out of it" in summary_lines(won, Path("t.db"), None)
+    tied = replace(compared, verdicts=("within noise", "slower"))
+    level = folded([*events[:-2], health, tied, *events[-2:]])
+    assert f"{floor}; the winners of 0 of 1 kernels stand out of it" in summary_lines(level, Path("t.db"), None)
+    found = json.loads(json_text(summary_object(level, Path("t.db"), None)))
+    assert (found["noise_us"], found["noise_share"], found["kernels"][0]["tied_finalists"]) == (0.051, 0.0017, 1)
+
+
+def test_the_chosen_of_a_comparison_may_not_be_the_first() -> None:
+    compared = Compared(
+        at=0.0,
+        kernel="k",
+        schedules=("a", "b", "c", "d"),
+        chosen="c",
+        processes=2,
+        noise_share=0.0017,
+        ratios=(0.92, 0.9, 1.04),
+        lows=(0.91, 0.88, 1.03),
+        highs=(0.94, 0.915, 1.05),
+        p_values=(1e-6, 1e-9, 1e-4),
+        effects=(4.0, 8.0, -3.0),
+        verdicts=("faster", "faster", "slower"),
+    )
+    assert compared.tied == 1

@@ -119,6 +119,20 @@ def test_the_device_is_the_first_gpu(sessions: Sessions) -> None:
     assert (sessions.asked["device"], sessions.asked["settings"].prior) == ("cuda:0", "r1")
 
 
+@pytest.mark.parametrize(
+    ("options", "device"),
+    [
+        (("--gpus", "1"), "cuda:0"),
+        (("--gpus", "3"), "cuda:0,cuda:1,cuda:2"),
+        (("--devices", "0,2"), "cuda:0,cuda:2"),
+        (("--devices", " 03 "), "cuda:3"),
+    ],
+)
+def test_several_gpus(sessions: Sessions, options: tuple[str, ...], device: str) -> None:
+    assert leave("--code", CODE, *options) == 0
+    assert sessions.asked["device"] == device
+
+
 def test_code_narrows_a_replay(sessions: Sessions) -> None:
     assert leave("--device", "replay", "--code", "matmul", "--pace", "0.5") == 0
     assert (sessions.asked["target"], sessions.asked["pace"]) == ("matmul", 0.5)
@@ -136,6 +150,11 @@ def test_demo_replays_the_copy(sessions: Sessions, tmp_path: Path, monkeypatch: 
     [
         ([], "nothing to tune"),
         (["gpt2", "--code", "f()"], "two programs"),
+        (["--code", "f()", "--gpus", "2", "--devices", "0,1"], "give one of them"),
+        (["--code", "f()", "--gpus", "2", "--device", "cuda:0"], "give one of them"),
+        (["--code", "f()", "--devices", "0;1"], "such as 0,2, not '0;1'"),
+        (["--code", "f()", "--devices", ""], "such as 0,2, not ''"),
+        (["--demo", "--gpus", "2"], "replays a recording"),
         (["--code", "f()", "--layer", "0"], "name one"),
         (["gpt2", "--dtype", "int8"], "bfloat16, float16, float32"),
         (["no/such/model"], "no model's id"),

@@ -1,0 +1,165 @@
+"""A database's programs with their groupings, as rows to show: what was decided, what it cost, what reads what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from engine.cli.winner import chosen_grouping, what_decided
+from engine.events import GroupingsExplored
+from engine.ir import Graph, Kernel
+from engine.ir.plan import Grouping
+from engine.store import RecordedGrouping, Store, StoredRun
+from engine.vocabulary import Regime
+
+
+@dataclass(frozen=True, slots=True)
+class KernelShare:
+    """A kernel of a grouping: how often it is launched, and its best time in us."""
+
+    key: str
+    label: str
+    family: str
+    shape: str
+    count: int
+    us: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupingRow:
+    """One grouping; times in us. `number` counts the groupings of the run from 1, `gap` is in per cent of the sum."""
+
+    number: int
+    id: str
+    decisions: tuple[str, ...]
+    sum_us: float | None
+    assembled_us: float | None
+    pdl_us: float | None
+    reason: str
+    kernels: tuple[KernelShare, ...]
+
+    @property
+    def whole_us(self) -> float | None:
+        return min((us for us in (self.assembled_us, self.pdl_us) if us is not None), default=None)
+
+    @property
+    def gap(self) -> float | None:
+        return 100 * (self.whole_us / self.sum_us - 1) if self.whole_us is not None and self.sum_us else None
+
+    @property
+    def launches(self) -> int:
+        return sum(kernel.count for kernel in self.kernels)
+
+    @property
+    def text(self) -> str:
+        """The decisions, and what went wrong."""
+        decided = " ".join(self.decisions) or "no question was asked"
+        return f"{decided}: {self.reason}" if self.reason else decided
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchRow:
+    """One launch of the best grouping. What it reads is an input by its name, or the launch that wrote it as #number.
+
+    `results` are the program's outputs that it writes.
+    """
+
+    number: int
+    kernel: str
+    label: str
+    us: float | None
+    reads: tuple[str, ...]
+    results: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramGroupings:
+    """A program as its latest run left it."""
+
+    target: str
+    gpu: str
+    context: str
+    run: str
+    explored: GroupingsExplored | None
+    rows: tuple[GroupingRow, ...]
+    chosen: GroupingRow | None
+    launches: tuple[LaunchRow, ...]
+
+    def as_object(self) -> dict[str, object]:
+        """The form of `--json`."""
+        explored = self.explored
+        return {
+            "program": self.target,
+            "gpu": self.gpu,
+            "context": self.context,
+            "run": self.run,
+            "entered": explored.entered if explored else len(self.rows),
+            "failed": explored.failed if explored else None,
+            "untried": explored.untried if explored else None,
+            "untried_exact": explored.exact if explored else None,
+            "stopped": explored.reason if explored else None,
+            "decided": what_decided(self.rows) or None,
+            "groupings": [{**asdict(row), "gap": row.gap, "chosen": row is self.chosen} for row in self.rows],
+            "graph": [asdict(launch) for launch in self.launches],
+        }
+
+
+def programs_with_groupings(store: Store, text: str = "") -> list[ProgramGroupings]:
+    """Programs whose target holds `text` (case doesn't matter), in the order in which they first appear.
+
+    Raises StoreError for a row that can't be read.
+    """
+    latest: dict[tuple[str, str], tuple[StoredRun, tuple[RecordedGrouping, ...]]] = {}
+    for run in store.runs():
+        if text.casefold() in run.target.casefold() and (found := store.recorded_groupings(run.id)):
+            latest[run.target, run.context_key] = (run, found)
+    return [_program(store, run, found) for run, found in latest.values()]
+
+
+def _program(store: Store, run: StoredRun, found: tuple[RecordedGrouping, ...]) -> ProgramGroupings:
+    times: dict[str, float | None] = {}
+    for item in found:
+        for key in item.grouping.kernel_counts():
+            if key not in times:
+                times[key] = _best_us(store, key, run.context_key)
+    rows = tuple(_row(number, item, times) for number, item in enumerate(found, start=1))
+    chosen = chosen_grouping(rows)
+    launches: tuple[LaunchRow, ...] = ()
+    if chosen is not None:
+        launches = launch_rows(found[chosen.number - 1].grouping, store.program(run.id).graph, times)
+    explored = store.explored(run.id)
+    return ProgramGroupings(run.target, run.gpu, run.context_key, run.id, explored, rows, chosen, launches)
+
+
+def _best_us(store: Store, key: str, context: str) -> float | None:
+    """The deploy time where there is one, else the ranking time."""
+    best = store.best(key, context, Regime.DEPLOY) or store.best(key, context, Regime.RANKING)
+    return best.us if best is not None else None
+
+
+def _row(number: int, item: RecordedGrouping, times: Mapping[str, float | None]) -> GroupingRow:
+    kernels = tuple(
+        KernelShare(key, kernel.label, kernel.family, kernel.shape_text, count, times[key])
+        for key, (kernel, count) in item.grouping.kernel_counts().items()
+    )
+    decisions = tuple(str(option) for option in item.decisions)
+    reason = item.reason or item.pdl_reason
+    return GroupingRow(number, item.id, decisions, item.sum_us, item.assembled_us, item.pdl_us, reason, kernels)
+
+
+def launch_rows(grouping: Grouping, program: Graph, times: Mapping[str, float | None]) -> tuple[LaunchRow, ...]:
+    """The plan's launches in order, with what each reads."""
+    names = {i: label or f"input {i}" for i, label in enumerate(program.labels or ("",) * len(program.inputs))}
+    names |= {index: "prepared" for step in grouping.prepared for index in step.results}
+    outputs = {view.buffer: f"output {place}" for place, view in enumerate(grouping.outputs)}
+    rows: list[LaunchRow] = []
+    for number, call in enumerate(grouping.calls, start=1):
+        reads = tuple(dict.fromkeys(names.get(view.buffer, f"buffer {view.buffer}") for view in call.arguments))
+        results = tuple(outputs[index] for index in call.results if index in outputs)
+        rows.append(LaunchRow(number, call.kernel.key, _name(call.kernel), times.get(call.kernel.key), reads, results))
+        names |= {index: f"#{number}" for index in call.results}
+    return tuple(rows)
+
+
+def _name(kernel: Kernel) -> str:
+    return f"{kernel.label or kernel.family} {kernel.shape_text}"
