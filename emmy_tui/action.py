@@ -8,8 +8,8 @@ from enum import StrEnum
 
 from emmy_tui.source import Mode
 
-LIVE, VARIANTS, FAILURES, PINS = TABS = ("live", "variants", "failures", "pins")
-"""The tabs, in the order of their keys 1 to 4."""
+LIVE, VARIANTS, FAILURES, PINS, COMPARE = TABS = ("live", "variants", "failures", "pins", "compare")
+"""The tabs, in the order of their keys, from 1 on."""
 
 
 class Group(StrEnum):
@@ -20,6 +20,7 @@ class Group(StrEnum):
     MOVE = "Move"
     CURVE = "Curve"
     ROWS = "Rows: variants, failures, pins"
+    COMPARE = "Compare"
     PROGRAM = "Program"
 
 

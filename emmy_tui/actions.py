@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 
 from textual.binding import Binding, BindingType
 
-from emmy_tui.action import FAILURES, LIVE, PINS, VARIANTS, Action, Explains, Group, Now, because, on_tabs
+from emmy_tui.action import COMPARE, FAILURES, LIVE, PINS, VARIANTS, Action, Explains, Group, Now, because, on_tabs
+from emmy_tui.compare_actions import COMPARE_ACTIONS
 from emmy_tui.row_actions import ROW_ACTIONS
 from emmy_tui.source import Mode
 
@@ -18,7 +19,7 @@ _NEEDED = {
     "start": "It starts a run that has ended; this one is on",
     "pause": "Only a run that is going on can be paused; this one is paused",
     "resume": "Only a paused run can be resumed",
-    "stop": "No run is on; s starts one",
+    "stop": "No run is on; R starts one",
 }
 
 
@@ -55,6 +56,12 @@ def _seen(now: Now) -> bool:
     return now.roomy and now.mode is not None
 
 
+def _no_tree(now: Now) -> str:
+    if now.mode is Mode.BROWSE:
+        return "There is no search tree in this database: its results were imported, or the run wrote none yet"
+    return "There is no search tree yet"
+
+
 _FOCUS_FIRST = because("Focus a list first: tab")
 _NOTHING = because("There is nothing to look at yet")
 _TABS = {
@@ -62,6 +69,7 @@ _TABS = {
     VARIANTS: "Every measurement of a kernel",
     FAILURES: "What failed, by cause",
     PINS: "What a person chose",
+    COMPARE: "Two runs, kernel by kernel",
 }
 
 ACTIONS: tuple[Action, ...] = (
@@ -99,7 +107,7 @@ ACTIONS: tuple[Action, ...] = (
     ),
     Action(
         "start",
-        ("s",),
+        ("R",),
         "Start",
         "Start the run, or start it again after it ended",
         Group.RUN,
@@ -120,7 +128,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("resume", ("P",), "Resume", "Let the engine go on", Group.RUN, _can("resume"), _why_not("resume"), footer=5),
     Action(
         "stop",
-        ("S",),
+        ("X",),
         "Stop",
         "Stop the run after this candidate",
         Group.RUN,
@@ -210,6 +218,27 @@ ACTIONS: tuple[Action, ...] = (
     ),
     on_tabs(
         (LIVE,),
+        "sort_kernels",
+        ("s",),
+        "Sort",
+        "The kernels in the order of the run, by share of the total, or by time",
+        Group.VIEW,
+        lambda now: now.kernels > 1,
+        because("There are not two kernels to sort"),
+        footer=11,
+    ),
+    on_tabs(
+        (LIVE,),
+        "reverse_kernels",
+        ("S",),
+        "Reverse",
+        "Turn the order of the kernels round",
+        Group.VIEW,
+        lambda now: now.kernels > 1,
+        because("There are not two kernels to sort"),
+    ),
+    on_tabs(
+        (LIVE,),
         "log_scale",
         ("L",),
         "Log",
@@ -238,7 +267,7 @@ ACTIONS: tuple[Action, ...] = (
         "Why the search took or passed over this node: Q, U, prior, rank, evidence",
         Group.VIEW,
         lambda now: now.nodes > 0,
-        because("There is no search tree yet"),
+        _no_tree,
         footer=10,
     ),
     Action(
@@ -247,7 +276,7 @@ ACTIONS: tuple[Action, ...] = (
         "Open",
         "Show this kernel; open or close this node; open this row in full",
         Group.MOVE,
-        _on("kernels", "tree", "variants", "clusters", "cluster", "pins"),
+        _on("kernels", "tree", "variants", "clusters", "cluster", "pins", "pairs"),
         _FOCUS_FIRST,
         in_list=True,
         footer=5,
@@ -271,6 +300,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("first", ("g", "home"), "First", "First line", Group.MOVE, palette=False, in_list=True),
     Action("last", ("G", "end"), "Last", "Last line", Group.MOVE, palette=False, in_list=True),
     *ROW_ACTIONS,
+    *COMPARE_ACTIONS,
 )
 
 BY_NAME: dict[str, Action] = {action.name: action for action in ACTIONS}

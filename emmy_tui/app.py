@@ -18,26 +18,27 @@ from rich.console import RenderableType
 from textual._compositor import ChopsUpdate
 from textual.app import ComposeResult, SystemCommand
 from textual.binding import BindingType
-from textual.events import Resize
+from textual.events import Key, Resize
 from textual.geometry import Size
 from textual.screen import Screen
 
 from emmy_tui._textual_compat import CroppedUpdate
 from emmy_tui.action import LIVE, TABS, Action, Now
-from emmy_tui.actions import ACTIONS, BY_NAME, Keys, bindings, first_key
+from emmy_tui.actions import ACTIONS, BY_NAME, Keys, bindings, first_key, keys_of
 from emmy_tui.desk import Desk
 from emmy_tui.feed import BITE_S, Feed
 from emmy_tui.look import TERMINAL, Look
 from emmy_tui.notice import Failure, Notice
-from emmy_tui.outlet import SHOWN_S, Outlet
+from emmy_tui.outlet import Outlet
 from emmy_tui.pinning import Pinning
-from emmy_tui.source import Source
+from emmy_tui.source import Mode, Source, count_programs
+from emmy_tui.tabs.compare import CompareTab
 from emmy_tui.tabs.failures import FailuresTab
 from emmy_tui.tabs.live import LiveTab
 from emmy_tui.tabs.pins import PinsTab
 from emmy_tui.tabs.variants import VariantsTab
 from emmy_tui.terminal import handle_signals
-from emmy_tui.text import ASCII, UNICODE, clean
+from emmy_tui.text import ASCII, UNICODE
 from emmy_tui.verbs import EXIT_OK, Verbs
 from emmy_tui.view import View
 from emmy_tui.widgets.footer import Footer
@@ -93,7 +94,8 @@ class EmmyApp(Verbs):
         self.variants = VariantsTab(self.view, self.desk, self.outlet, self.pinning)
         self.failures = FailuresTab(self.view, self.desk, self.outlet)
         self.pins = PinsTab(self.view, self.desk, self.outlet, self.pinning)
-        self.tabs = dict(zip(TABS, (self.live, self.variants, self.failures, self.pins), strict=True))
+        self.compare = CompareTab(self.view, self.desk, self.outlet)
+        self.tabs = dict(zip(TABS, (self.live, self.variants, self.failures, self.pins, self.compare), strict=True))
         self.status_line = StatusLine(self.view, id="status")
         self.tab_bar = TabBar(self.view, id="tabs")
         self.footer = Footer(self.view)
@@ -117,8 +119,8 @@ class EmmyApp(Verbs):
             self.call_later(while_there_is_a_screen)
 
     def _say(self, text: str, severity: str) -> None:
-        serious = "warning" if severity == "warning" else "information"
-        self.notify(clean(text, self.view.glyphs), severity=serious, timeout=SHOWN_S, markup=False)  # type: ignore[arg-type]
+        self.footer.say(text, warns=severity == "warning")
+        self.paint_frame()
 
     def _send(self, escapes: str) -> None:
         if self._driver is not None:
@@ -181,6 +183,12 @@ class EmmyApp(Verbs):
         self.view.mode, self.view.title, self.view.database = source.mode, source.title, source.database
         self.view.snapshot = self._feed.snapshot
         self.desk.connect(source.locate)
+        if source.locate is not None and source.mode is not Mode.LIVE:
+            self.desk.ask("programs", count_programs, self._programs_counted, lambda sentence: None)
+
+    def _programs_counted(self, programs: int) -> None:
+        self.view.programs = programs
+        self.paint_frame()
 
     @property
     def now(self) -> Now:
@@ -252,6 +260,7 @@ class EmmyApp(Verbs):
     def paint_frame(self) -> None:
         """Repaint header, footer and notice where they changed."""
         self.footer.now = self.now
+        self.footer.fit(self.size.width)
         self.failure.fit(*self.size)
         for panel in (self.status_line, self.tab_bar, self.failure, self.footer, self.notice):
             panel.repaint()
@@ -262,6 +271,18 @@ class EmmyApp(Verbs):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         known = BY_NAME.get(action)
         return known.when(self.now) if known is not None and not known.in_list and not known.tabs else True
+
+    def on_key(self, event: Key) -> None:
+        """Before the key does anything: where nothing that it stands for works now, say why."""
+        if len(self.screen_stack) > 1 or event.key == "escape":
+            return
+        now = self.now
+        meant = [action for action in ACTIONS if event.key in keys_of(action, self.view.keys) and not action.in_list]
+        here = [action for action in meant if not action.tabs or now.tab in action.tabs] or meant
+        if here and not any(action.when(now) for action in meant):
+            reason = next((said for said in (action.why_not(now) for action in here) if said), "")
+            if reason:
+                self.outlet.warn(f"{reason}.")
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Every action of the table; one that doesn't work now says why."""
@@ -278,7 +299,7 @@ class EmmyApp(Verbs):
             if action.when(self.now):
                 self.call_later(self.run_action, name, self.tab if action.tabs else self)
             else:
-                self.notify(action.why_not(self.now) or "Not now", severity="warning", markup=False)
+                self.outlet.warn(action.why_not(self.now) or "Not now")
 
         return call
 

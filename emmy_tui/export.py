@@ -29,6 +29,8 @@ def candidate_record(row: Candidate) -> Record:
         "label": row.label,
         "context": row.context,
         "status": row.status,
+        "best_us": row.best_us,
+        "regime": None if row.regime is None else str(row.regime),
         "us": row.us,
         "low_us": row.low_us,
         "high_us": row.high_us,

@@ -6,12 +6,13 @@ A failure's sentence names the way out at its end, so it is shown in full, over 
 from __future__ import annotations
 
 from emmy_tui import format as fmt
-from emmy_tui.text import Line, Tone, clean, crop, left, wrap
+from emmy_tui.text import Line, Tone, clean, left, wrap
 from emmy_tui.view import View
 from emmy_tui.widgets.panel import Panel
 from emmy_tui.widgets.status import mode_span, state_spans
 from emmy_tui.widgets.totals import program_sum_us
 
+PROMISE = "Emmy finds the fastest way to run a PyTorch program on the GPU in front of you."
 WAYS_IN = (
     ("emmy-tui --demo", "replay a recorded search; no GPU needed (d starts it here)"),
     ("emmy-tui FILE.db", "look through a database, or watch the run that writes it"),
@@ -23,13 +24,14 @@ def start_lines(width: int) -> list[Line]:
     """The three ways in."""
     lines: list[Line] = [
         [],
-        [("  Emmy finds the fastest way to run a PyTorch program on the GPU in front of you.", Tone.HEAD)],
+        *([("  " + row, Tone.HEAD)] for row in wrap(PROMISE, max(1, width - 4))),
         [],
         [("  There is no database yet. Three ways in:", Tone.PLAIN)],
         [],
     ]
     for command, meaning in WAYS_IN:
-        lines.append([("    " + left(command, 24), Tone.KEY), (crop(meaning, max(0, width - 30)), Tone.PLAIN)])
+        for number, row in enumerate(wrap(meaning, max(1, width - 30))):
+            lines.append([("    " + left("" if number else command, 24), Tone.KEY), (row, Tone.PLAIN)])
     return [*lines, [], [("  An expression looks like this:", Tone.DIM)], *_example()]
 
 

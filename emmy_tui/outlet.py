@@ -14,8 +14,6 @@ from pathlib import Path
 
 import platformdirs
 
-SHOWN_S = 6.0
-
 
 class Outlet:
     """`folder` gets the files a person asks for; `copy_file` always holds what was copied last."""

@@ -41,6 +41,8 @@ class Pinnable:
             schedule, _ = read_typed(text)
         except BadKnobs as error:
             return str(error)
+        if self.kernel.foreign is not None:
+            return "This kernel was imported from another tuner: only a row that it measured can be pinned (2, then p)"
         return illegal_because(self.kernel, schedule, self.target) or ""
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from emmy_tui.action import FAILURES, PINS, VARIANTS, Action, Group, Now, because, on_tabs
+from emmy_tui.action import COMPARE, FAILURES, PINS, VARIANTS, Action, Group, Now, because, on_tabs
 
-_ROWS = (VARIANTS, FAILURES, PINS)
+_ROWS = (VARIANTS, FAILURES, PINS, COMPARE)
 _NO_ROW = because("There is no row")
 
 

@@ -373,6 +373,11 @@ def latest_runs(store: Store) -> list[StoredRun]:
     return list(latest.values())
 
 
+def count_programs(store: Store) -> int:
+    """How many programs a database shows."""
+    return len(latest_runs(store))
+
+
 def recorded_events(path: Path) -> Iterator[Event]:
     """Everything that a database says so far, without waiting for more. Raises StoreError."""
     with Store.open(path, read_only=True) as store:

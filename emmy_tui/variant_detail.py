@@ -13,9 +13,10 @@ from engine.codegen import illegal_because, render
 from engine.ir import GraphError
 from engine.ir.kernel import Kernel
 from engine.store import Candidate, Store, StoreError
-from engine.vocabulary import Schedule, Target
+from engine.vocabulary import Context, Schedule, Target
 
 LABEL = 14
+NO_SOURCE = "This kernel was imported from another tuner, which keeps its source: there is none to show here."
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +36,17 @@ def read_detail(row: Candidate) -> Callable[[Store], Detail]:
     def question(store: Store) -> Detail:
         contexts = {context.key: context for context in store.contexts()}
         context = contexts.get(row.context)
-        versions = (
-            f"{context.gpu}, driver {context.driver}, torch {context.torch}, Triton {context.triton}" if context else ""
-        )
+        versions = context_text(context) if context else ""
         source, why_none = source_text(store, row)
         return Detail(row, versions, command_of(store, row), source, why_none)
 
     return question
+
+
+def context_text(context: Context) -> str:
+    """GPU and versions, as far as they are known: other tuners' results name the GPU alone."""
+    versions = (("driver", context.driver), ("torch", context.torch), ("Triton", context.triton))
+    return ", ".join([context.gpu or "an unnamed GPU", *(f"{name} {said}" for name, said in versions if said)])
 
 
 def source_text(store: Store, row: Candidate) -> tuple[str, str]:
@@ -55,6 +60,8 @@ def source_text(store: Store, row: Candidate) -> tuple[str, str]:
 
 def rendered(kernel: Kernel, schedule: Schedule, target: Target) -> tuple[str, str]:
     """As `source_text`, of a kernel that was read."""
+    if kernel.foreign is not None:
+        return "", NO_SOURCE
     try:
         reason = illegal_because(kernel, schedule, target)
         return ("", reason) if reason else (render(kernel, schedule, target).text, "")

@@ -7,13 +7,14 @@ from collections.abc import Callable
 from textual.app import App
 from textual.command import CommandPalette
 
-from emmy_tui.action import FAILURES, LIVE, PINS, VARIANTS, Now
+from emmy_tui.action import COMPARE, FAILURES, LIVE, PINS, VARIANTS, Now
 from emmy_tui.dialogs import Help, Leave
 from emmy_tui.feed import Feed
 from emmy_tui.jump import Jump, letters_of
 from emmy_tui.look import Look, theme_after
 from emmy_tui.outlet import Outlet
 from emmy_tui.source import Mode, Source
+from emmy_tui.tabs.live import LiveTab
 from emmy_tui.tabs.tab import Tab
 from emmy_tui.view import View
 
@@ -27,6 +28,7 @@ class Verbs(App[None]):
     view: View
     outlet: Outlet
     tabs: dict[str, Tab]
+    live: LiveTab
     _feed: Feed | None
     _demo: Callable[[], Source] | None
     _clock: Callable[[], float]
@@ -140,6 +142,9 @@ class Verbs(App[None]):
     def action_tab_pins(self) -> None:
         self.show_tab(PINS)
 
+    def action_tab_compare(self) -> None:
+        self.show_tab(COMPARE)
+
     def action_start(self) -> None:
         if self.source is not None:
             self.source.start()
@@ -186,7 +191,7 @@ class Verbs(App[None]):
             tab.choose_kernel()
 
     def _choose_by(self, step: int) -> None:
-        keys = list(self.view.snapshot.kernels)
+        keys = [row.kernel for row in self.live.kernel_panel.ordered()]
         shown = self.view.kernel
         if shown is not None:
             self.choose_kernel(keys[(keys.index(shown.kernel) + step) % len(keys)])

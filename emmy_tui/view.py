@@ -22,7 +22,7 @@ class View:
     `state` is the run's newest state, also while the view is frozen; `held` counts events that wait because
     the view is frozen; `now` is seconds since 1970. `keys` are those that a person changed, `letters` name the panels
     while one is jumped to, `badges` warn of the database file. `clock` says how long the folded runs have taken, and
-    `reason` why the run is in its state.
+    `reason` why the run is in its state; `programs` counts those of a replay or a database.
     """
 
     snapshot: Snapshot = field(default_factory=Snapshot)
@@ -47,6 +47,7 @@ class View:
     badges: tuple[str, ...] = ()
     clock: RunClock = field(default_factory=RunClock)
     reason: str = ""
+    programs: int = 0
 
     @property
     def kernel(self) -> KernelRow | None:

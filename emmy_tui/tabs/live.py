@@ -16,7 +16,7 @@ from emmy_tui.view import View
 from emmy_tui.why import why_lines
 from emmy_tui.widgets.curve import Curve
 from emmy_tui.widgets.event_log import EventLog
-from emmy_tui.widgets.kernel_list import KernelList
+from emmy_tui.widgets.kernel_list import KernelList, KernelOrder
 from emmy_tui.widgets.panel import ListPanel, Panel
 from emmy_tui.widgets.search_tree import SearchTree
 from emmy_tui.widgets.selected import Selected
@@ -159,6 +159,16 @@ class LiveTab(Tab):
     def action_time_axis(self) -> None:
         self.view.by_time = not self.view.by_time
         self.curve.repaint()
+
+    def action_sort_kernels(self) -> None:
+        orders = list(KernelOrder)
+        panel = self.kernel_panel
+        panel.order = orders[(orders.index(panel.order) + 1) % len(orders)]
+        panel.move_to(0)
+
+    def action_reverse_kernels(self) -> None:
+        self.kernel_panel.reversed = not self.kernel_panel.reversed
+        self.kernel_panel.move_to(0)
 
     def action_why(self) -> None:
         lines = why_lines(self.view, max(30, min(100, self.app.size.width - 6)))

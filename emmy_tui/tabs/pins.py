@@ -87,7 +87,7 @@ class PinsTab(Tab):
                 schedule, note = read_typed(text)
                 self._pinning.pin(kernel.label or kernel.family, kernel.key, pinnable.context_key, schedule, note)
 
-        best = long_words(pinnable.best.as_dict()) if pinnable.best else ""
+        best = long_words(pinnable.best.as_dict()) + " " if pinnable.best else ""
         label = f"Pin knobs of {kernel.label or kernel.family} {kernel.shape_text}"
         hint = "legal; enter pins it; # begins a note; [ and ] choose another kernel before"
         self.app.push_screen(Prompt(self.view, label, text=best, hint=hint, judge=pinnable.judge), typed)

@@ -59,7 +59,7 @@ class VariantsTab(Tab):
         self.list = VariantList(view, desk)
         self._filter = Filter()
         self._filter_text = ""
-        self._sort, self._descending = "us", False
+        self._sort, self._descending = "best", False
         self._contexts: tuple[tuple[str, str, int], ...] = ()
         self._own_context = ""
         self._kernel = ""

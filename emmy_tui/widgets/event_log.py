@@ -13,7 +13,17 @@ from emmy_tui.view import View
 from emmy_tui.widgets.kernel_name import kernel_name
 from emmy_tui.widgets.panel import ListPanel, titled
 from emmy_tui.widgets.totals import program_sum_us
-from engine.events import Assembled, Event, GroupingScored, KernelFinished, Logged, Measured, RunFinished, StateChanged
+from engine.events import (
+    Assembled,
+    Event,
+    GroupingScored,
+    GroupingsExplored,
+    KernelFinished,
+    Logged,
+    Measured,
+    RunFinished,
+    StateChanged,
+)
 from engine.knobs import KNOB_ORDER
 from engine.snapshot import Snapshot
 from engine.vocabulary import Schedule, Status
@@ -130,13 +140,18 @@ def _other(event: Event, snapshot: Snapshot, glyphs: Glyphs) -> tuple[str, Tone,
         case GroupingScored():
             reason = f"  {event.reason}" if event.reason else ""
             return "group", Tone.PLAIN, f"grouping scored  {glyphs.total} {fmt.us(event.sum_us)} us{reason}"
+        case GroupingsExplored():
+            least = "" if event.exact else "at least "
+            counts = f"{event.entered} groupings entered, {event.failed} failed, {least}{event.untried} left untried"
+            return "group", Tone.PLAIN, f"{counts}  {event.reason}"
         case Assembled():
             if event.reason == Status.NOT_RECORDED:
                 return "whole", Tone.DIM, "assembled not recorded"
             if event.assembled_us is None:
                 return "FAIL", Tone.BAD, f"assembled program: {event.reason}"
             gap = fmt.change(event.sum_us, event.assembled_us)
-            return "whole", Tone.GOOD, f"assembled {fmt.us(event.assembled_us)} us, {gap}% against the sum"
+            how = " with dependent launch" if event.pdl else ""
+            return "whole", Tone.GOOD, f"assembled{how} {fmt.us(event.assembled_us)} us, {gap}% against the sum"
         case RunFinished():
             counts = f"{_over(event, snapshot)}measured {event.measured}, cached {event.cached}, failed {event.failed}"
             total = f"{glyphs.total} {fmt.us(event.sum_us)} us"

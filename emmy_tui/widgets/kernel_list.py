@@ -8,6 +8,7 @@ panel has room for one time, `us`: the one that counts.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from emmy_tui import format as fmt
 from emmy_tui.text import Glyphs, Line, Tone, clean, left, right, width_of
@@ -19,6 +20,14 @@ from engine.events import KernelState
 from engine.snapshot import KernelRow, Snapshot
 
 TOTALS_FROM = 11
+
+
+class KernelOrder(StrEnum):
+    """The orders that `s` goes through."""
+
+    RUN = "run"
+    COST = "cost"
+    TIME = "time"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +142,12 @@ def longest_label(snapshot: Snapshot) -> int:
 
 
 class KernelList(ListPanel):
-    """The kernels in the order in which the run found them."""
+    """The kernels in the order in which the run found them, or the costliest first."""
 
     def __init__(self, view: View, *, id: str = "kernels") -> None:
         super().__init__(view, id=id)
-        self._total: float | None = None
-        self._counts: dict[str, int] = {}
+        self.order = KernelOrder.RUN
+        self.reversed = False
 
     def title(self) -> Line:
         return titled("Kernels")
@@ -148,7 +157,9 @@ class KernelList(ListPanel):
         occurrences = sum(count for _, count in snapshot.counted_kernels())
         distinct = self.count()
         text = f"{distinct} distinct of {occurrences}" if occurrences > distinct and self.size.width > 50 else ""
-        return [(text or str(distinct), Tone.DIM)] if distinct else []
+        arrow = self.view.glyphs.rising if self.reversed else self.view.glyphs.falling
+        by = f"by {self.order} {arrow}  " if self.order is not KernelOrder.RUN or self.reversed else ""
+        return [(by, Tone.ACCENT), (text or str(distinct), Tone.DIM)] if distinct else []
 
     def empty(self) -> str:
         return "No kernel yet"
@@ -168,13 +179,23 @@ class KernelList(ListPanel):
             return []
         return [[], *total_lines(self.view, width)]
 
+    def ordered(self) -> list[KernelRow]:
+        """All kernels in the order of the list. What has no time comes last; reversed, first."""
+        snapshot = self.view.snapshot
+        rows = list(snapshot.kernels.values())
+        if self.order is not KernelOrder.RUN:
+            counts = {row.kernel: occurs for row, occurs in snapshot.counted_kernels()}
+            by_cost = self.order is KernelOrder.COST
+            rows.sort(key=lambda row: -(row.chosen_us or 0.0) * (counts.get(row.kernel, 0) if by_cost else 1))
+        return rows[::-1] if self.reversed else rows
+
     def rows(self, start: int, count: int, width: int) -> list[Line]:
         snapshot = self.view.snapshot
         counts = {row.kernel: occurs for row, occurs in snapshot.counted_kernels()}
         total = snapshot.counted_us()
         shown = self.view.kernel
         columns = self._columns(width)
-        rows = list(snapshot.kernels.values())[start : start + count]
+        rows = self.ordered()[start : start + count]
         return [
             kernel_line(
                 row,
@@ -189,6 +210,6 @@ class KernelList(ListPanel):
         ]
 
     def action_select(self) -> None:
-        keys = list(self.view.snapshot.kernels)
-        if self.cursor < len(keys):
-            self.app.choose_kernel(keys[self.cursor])  # type: ignore[attr-defined]
+        rows = self.ordered()
+        if self.cursor < len(rows):
+            self.app.choose_kernel(rows[self.cursor].kernel)  # type: ignore[attr-defined]

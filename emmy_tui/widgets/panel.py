@@ -19,7 +19,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from emmy_tui.actions import bindings
-from emmy_tui.text import Line, Tone, both_ends, fit_line, line_width, width_of
+from emmy_tui.text import Line, Tone, both_ends, fit_line, line_width, width_of, wrap
 from emmy_tui.view import View
 
 CURSOR = "cursor"
@@ -243,9 +243,12 @@ class ListPanel(Panel, can_focus=True):
         room = self._room(height)
         self._clamp(room)
         count = self.count()
-        body = self.rows(self.top, room, width) if count else [[(self.empty(), Tone.DIM)]]
+        body = self.rows(self.top, room, width) if count else self._said(width)
         body = body[:room] + [[]] * (room - len(body))
         return [*([header] if header is not None else []), *body, *footing]
+
+    def _said(self, width: int) -> list[Line]:
+        return [[(text, Tone.DIM)] for text in wrap(self.empty(), max(1, width))]
 
     def _room(self, height: int) -> int:
         width = self.inner_size.width

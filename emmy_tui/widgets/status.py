@@ -12,6 +12,9 @@ from emmy_tui.widgets.totals import program_name, program_sum_us, total_line
 from engine import __version__
 from engine.events import KernelState, RunState
 
+SHORT_BELOW = 120
+_SHORT = {"live": "Live", "variants": "Var", "failures": "Fail", "pins": "Pins", "compare": "Comp", "prior": "Prior"}
+
 _STATE_TONES = {
     RunState.RUNNING: Tone.GOOD,
     RunState.FINISHED: Tone.GOOD,
@@ -67,7 +70,7 @@ def status_line(view: View, width: int) -> Line:
     ends_with: list[Line] = []
     if snapshot.kernels:
         ends_with.append([(f"{done}/{len(snapshot.kernels)} kernels", Tone.PLAIN)])
-        program = program_name(snapshot)
+        program = program_name(view)
         of = f" {program}" if program else ""
         ends_with.append([(f"{glyphs.total} {fmt.us(program_sum_us(snapshot))} us{of}", Tone.PLAIN)])
     if elapsed is not None:
@@ -108,7 +111,8 @@ class TabBar(Panel):
     framed = False
 
     def lines(self, width: int, height: int) -> list[Line]:
-        start: Line = [_tab(number, name, self.view.tab == name) for number, name in enumerate(TABS, 1)]
+        short = width < SHORT_BELOW
+        start: Line = [_tab(number, name, self.view.tab == name, short) for number, name in enumerate(TABS, 1)]
         if self.view.mode is None:
             return [start]
         room = width - line_width(start) - 3
@@ -117,9 +121,11 @@ class TabBar(Panel):
         return [ends(start, totals, width, self.view)]
 
 
-def _tab(number: int, name: str, front: bool) -> tuple[str, Tone]:
-    text = f"{number} {name.capitalize()}"
-    return (f" [{text}]", Tone.HEAD) if front else (f"  {text} ", Tone.DIM)
+def _tab(number: int, name: str, front: bool, short: bool) -> tuple[str, Tone]:
+    """A tab's key and name. Where there is little room, the names of the tabs behind are short."""
+    if front:
+        return f" [{number} {name.capitalize()}]", Tone.HEAD
+    return (f" {number} {_SHORT[name]}" if short else f"  {number} {name.capitalize()} "), Tone.DIM
 
 
 def _database(path: str, room: int, glyphs: Glyphs) -> Line:

@@ -16,13 +16,15 @@ from engine.vocabulary import Status
 
 def assembled_grouping(snapshot: Snapshot) -> GroupingRow | None:
     """The present run's fastest grouping that was assembled and timed."""
-    timed = [row for row in snapshot.own_groupings() if row.assembled_us is not None]
-    return min(timed, key=lambda row: row.assembled_us or 0.0, default=None)
+    timed = [row for row in snapshot.own_groupings() if row.whole_us is not None]
+    return min(timed, key=lambda row: row.whole_us or 0.0, default=None)
 
 
-def program_name(snapshot: Snapshot) -> str:
+def program_name(view: View) -> str:
     """The present program by its number, where there are several; else ""."""
-    return f"program {len(snapshot.programs)}" if len(snapshot.programs) > 1 else ""
+    number = len(view.snapshot.programs)
+    several = max(number, view.programs)
+    return f"program {number} of {several}" if number and several > 1 else ""
 
 
 def program_sum_us(snapshot: Snapshot) -> float | None:
@@ -35,7 +37,7 @@ def program_sum_us(snapshot: Snapshot) -> float | None:
 
 def _sum_parts(view: View) -> list[Line]:
     snapshot, glyphs = view.snapshot, view.glyphs
-    name = program_name(snapshot)
+    name = program_name(view)
     of = f" {name}" if name else ""
     parts: list[Line] = [[(f"{glyphs.total} best {fmt.us(program_sum_us(snapshot))} us{of}", Tone.PLAIN)]]
     return [*parts, *_assembled_parts(snapshot)]
@@ -44,8 +46,8 @@ def _sum_parts(view: View) -> list[Line]:
 def _assembled_parts(snapshot: Snapshot) -> list[Line]:
     assembled = assembled_grouping(snapshot)
     if assembled is not None:
-        gap = fmt.change(assembled.sum_us, assembled.assembled_us)
-        return [[(f"assembled {fmt.us(assembled.assembled_us)} us ({gap}%)", Tone.PLAIN)]]
+        gap = fmt.change(assembled.sum_us, assembled.whole_us)
+        return [[(f"assembled {fmt.us(assembled.whole_us)} us ({gap}%)", Tone.PLAIN)]]
     reasons = [row.assembled_reason for row in snapshot.own_groupings() if row.assembled_reason]
     if not reasons:
         return []

@@ -15,16 +15,17 @@ from emmy_tui.text import Glyphs, Line, Tone, clean, left, right
 from emmy_tui.view import View
 from emmy_tui.widgets.panel import ListPanel, titled
 from engine.store import Candidate
+from engine.vocabulary import Regime
 
 AROUND = 64
 KEPT = 2048
 
-SORTS = ("us", "deploy", "registers", "spills", "shared", "error", "trial")
+SORTS = ("best", "us", "registers", "spills", "shared", "error", "trial")
 """What `s` goes through: columns that the store sorts by."""
 
 _HEADS = {
-    "us": "us",
-    "deploy": "deploy",
+    "best": "us",
+    "us": "ranking",
     "registers": "regs",
     "spills": "spill",
     "shared": "smem",
@@ -37,7 +38,7 @@ _HEADS = {
 class Shown:
     """What the numbers are numbers of: how they are sorted, and what is said above them."""
 
-    sort: str = "us"
+    sort: str = "best"
     descending: bool = False
     filter_text: str = ""
     kernel: str = ""
@@ -47,11 +48,15 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Widths for a panel; 0 leaves a column out. A size from 1 KiB on is in KiB."""
+    """Widths for a panel; 0 leaves a column out. A size from 1 KiB on is in KiB.
+
+    `regime` is the column that says in which regime the time that counts was taken.
+    """
 
     number: int
     label: int
     knobs: int
+    regime: int
     spread: int
     error: int
     trial: int
@@ -61,12 +66,15 @@ class Columns:
         wide = width >= 100
         label = 18 if several and wide else 0
         spread, error, trial = (7, 8, 6) if wide else (0, 0, 0)
-        number = 7 if wide else 4
-        fixed = number + 3 + sum(size + 1 for size in (*NUMBERS.values(), label, spread, error, trial) if size)
-        return cls(number, label, max(12, width - fixed - STATE - 1), spread, error, trial)
+        number, regime = (7, 6) if wide else (4, 4)
+        sizes = (*NUMBERS.values(), label, regime, spread, error, trial)
+        fixed = number + 3 + sum(size + 1 for size in sizes if size)
+        return cls(number, label, max(12, width - fixed - STATE - 1), regime, spread, error, trial)
 
 
-NUMBERS = {"us": 7, "deploy": 7, "registers": 5, "spills": 6, "shared": 5}
+NUMBERS = {"best": 7, "us": 8, "registers": 5, "spills": 6, "shared": 5}
+_REGIMES = {Regime.DEPLOY: ("deploy", "dep"), Regime.RANKING: ("rank", "rank")}
+"""How the regime of a time is written, and where there is little room."""
 STATE = 4
 
 
@@ -77,9 +85,9 @@ def header_line(columns: Columns, shown: Shown, glyphs: Glyphs) -> Line:
 
     text = right("#", columns.number) + "   "
     text += left("kernel", columns.label) + " " if columns.label else ""
-    text += left("knobs", columns.knobs) + head("us", NUMBERS["us"])
-    text += " " + right("+-", columns.spread) if columns.spread else ""
-    text += "".join(head(name, width) for name, width in NUMBERS.items() if name != "us")
+    text += left("knobs", columns.knobs) + head("best", NUMBERS["best"]) + " " + left("by", columns.regime)
+    text += head("us", NUMBERS["us"]) + (" " + right("+-", columns.spread) if columns.spread else "")
+    text += "".join(head(name, width) for name, width in NUMBERS.items() if name not in ("best", "us"))
     text += head("error", columns.error) if columns.error else ""
     text += head("trial", columns.trial) if columns.trial else ""
     return [(text + " " + left("st", STATE), Tone.DIM)]
@@ -92,20 +100,23 @@ def variant_line(place: int, row: Candidate, marked: bool, columns: Columns, gly
     if columns.label:
         spans.append((left(clean(row.label, glyphs), columns.label, glyphs) + " ", Tone.DIM))
     spans.append((left(clean(short_words(row.schedule), glyphs), columns.knobs, glyphs), Tone.PLAIN))
-    if row.us is None and row.deploy_us is None:
+    if row.best_us is None:
         spans.append((f" {glyphs.failed} {clean(row.failure or row.status, glyphs)}", Tone.BAD))
         return spans
     return [*spans, *_numbers(row, columns, glyphs)]
 
 
 def _numbers(row: Candidate, columns: Columns, glyphs: Glyphs) -> Line:
-    spans: Line = [(" " + right(fmt.us(row.us), NUMBERS["us"]), Tone.PLAIN)]
+    words = _REGIMES[row.regime] if row.regime is not None else ("-", "-")
+    spans: Line = [(" " + right(fmt.us(row.best_us), NUMBERS["best"]) + " ", Tone.PLAIN)]
+    spans.append((left(words[columns.regime < 6], columns.regime), Tone.DIM))
+    spans.append((" " + right(fmt.us(row.us), NUMBERS["us"]), Tone.PLAIN))
     if columns.spread:
         half = (row.high_us - row.low_us) / 2 if row.high_us is not None and row.low_us is not None else None
         spans.append((" " + right(fmt.us(half), columns.spread), Tone.DIM))
     shared = None if row.shared_bytes is None else fmt.size(row.shared_bytes)
-    texts = (fmt.us(row.deploy_us), row.registers, row.spills, shared)
-    widths = [NUMBERS[name] for name in ("deploy", "registers", "spills", "shared")]
+    texts = (row.registers, row.spills, shared)
+    widths = [NUMBERS[name] for name in ("registers", "spills", "shared")]
     cells = (right("-" if text is None else str(text), width) for text, width in zip(texts, widths, strict=True))
     spans.append((" " + " ".join(cells), Tone.PLAIN))
     if columns.error:

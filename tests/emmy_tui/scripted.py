@@ -2,18 +2,13 @@
 
 `search_events` is a believable run: kernels with forks, a tree that grows along PUCT-like paths, times that fall,
 failures, cached hits, a pause between kernels, a summary. It is the same for the same arguments.
-
-Run as a program it shows the application over such a stream: python tests/emmy_tui/scripted.py [--ascii] [--rate N]
 """
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import math
 import random
-import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,7 +24,6 @@ from engine.events import (
     KernelFinished,
     KernelFound,
     KernelStarted,
-    Logged,
     Measured,
     NodeOpened,
     NodeVisited,
@@ -359,46 +353,3 @@ class ScriptedSource:
 
     def close(self) -> None:
         self.asked.append("close")
-
-
-class PacedSource(ScriptedSource):
-    """Lets `rate` events a second through, for looking at."""
-
-    def __init__(self, events: Sequence[Event], rate: float) -> None:
-        super().__init__(events)
-        self._rate = rate
-        self._from: float | None = None
-        self._given = 0
-
-    def drain(self, limit: int) -> list[Event]:
-        if self._from is None:
-            self._from = time.monotonic()
-        if "pause" not in self.capabilities:
-            return [] if not self.waiting or not isinstance(self.waiting[-1], StateChanged) else [self.waiting.pop()]
-        due = int((time.monotonic() - self._from) * self._rate) - self._given
-        events = super().drain(max(0, min(limit, due)))
-        self._given += len(events)
-        return events
-
-
-def main() -> None:
-    from emmy_tui.app import EmmyApp
-    from emmy_tui.look import Look
-
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--ascii", action="store_true")
-    parser.add_argument("--rate", type=float, default=120.0)
-    parser.add_argument("--extra", default="", help="text put into the log, to see how it is shown")
-    options = parser.parse_args()
-    events: list[Event] = search_events()
-    if options.extra:
-        events.insert(4, Logged(at=START, level="info", text=options.extra))
-    shift = time.time() - START
-    object.__setattr__(events[0], "at", START + shift)
-    app = EmmyApp(PacedSource(events, options.rate), Look(ascii=options.ascii))
-    app.run()
-    sys.exit(app.return_code)
-
-
-if __name__ == "__main__":
-    main()

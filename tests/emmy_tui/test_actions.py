@@ -7,11 +7,12 @@ from itertools import product
 import pytest
 from textual.binding import Binding
 
-from emmy_tui.action import FAILURES, LIVE, PINS, TABS, VARIANTS, Action, Group, Now
+from emmy_tui.action import COMPARE, FAILURES, LIVE, PINS, TABS, VARIANTS, Action, Group, Now
 from emmy_tui.actions import ACTIONS, BY_NAME, footer_actions, spoken
 from emmy_tui.app import EmmyApp, palette_title
 from emmy_tui.dialogs import help_lines
 from emmy_tui.source import Mode
+from emmy_tui.tabs.compare import CompareTab
 from emmy_tui.tabs.failures import FailuresTab
 from emmy_tui.tabs.live import LiveTab
 from emmy_tui.tabs.pins import PinsTab
@@ -28,6 +29,7 @@ FOCUSED = {
     VARIANTS: ("variants",),
     FAILURES: ("clusters", "cluster"),
     PINS: ("pins",),
+    COMPARE: ("pairs",),
 }
 EVERY_NOW = [
     Now(mode, frozenset(verbs), frozen, focus, kernels, 1, roomy, shared, demo, tab=tab, items=kernels, **more)
@@ -49,7 +51,13 @@ EVERY_NOW = [
 ]
 
 
-CLASSES: dict[str, type[Tab]] = {LIVE: LiveTab, VARIANTS: VariantsTab, FAILURES: FailuresTab, PINS: PinsTab}
+CLASSES: dict[str, type[Tab]] = {
+    LIVE: LiveTab,
+    VARIANTS: VariantsTab,
+    FAILURES: FailuresTab,
+    PINS: PinsTab,
+    COMPARE: CompareTab,
+}
 
 
 def bound() -> dict[str, set[str]]:
@@ -119,8 +127,8 @@ def test_what_does_not_work_says_why() -> None:
         ("resume", {"pause", "stop"}, "Only a paused run can be resumed"),
         ("pause", {"resume", "stop"}, "this one is paused"),
         ("start", {"pause", "stop"}, "a run that has ended"),
-        ("stop", {"start"}, "No run is on; s starts one"),
-        ("pause", {"start"}, "No run is on; s starts one"),
+        ("stop", {"start"}, "No run is on; R starts one"),
+        ("pause", {"start"}, "No run is on; R starts one"),
     ],
 )
 def test_a_verb_names_the_state_that_it_needs(action: str, capabilities: set[str], words: str) -> None:

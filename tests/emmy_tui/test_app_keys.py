@@ -100,8 +100,9 @@ def test_letters_are_distinct() -> None:
 async def test_a_picture_is_svg_and_text(tmp_path: Path) -> None:
     app = showing(EVENTS, Look(export_folder=tmp_path))
     async with running(app, (100, 30)) as pilot:
-        await pilot.press("ctrl+s")
         shown = screen_text(app)
+        await pilot.press("ctrl+s")
+        assert "written: " in screen_text(app)
     (svg,) = tmp_path.glob("emmy-screen-*.svg")
     (text,) = tmp_path.glob("emmy-screen-*.txt")
     assert svg.read_text().startswith("<svg")

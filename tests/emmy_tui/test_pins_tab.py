@@ -48,7 +48,7 @@ async def test_typing_knobs_that_were_never_measured(database: Path) -> None:
         await press(app, pilot, "p")
         assert isinstance(app.screen, Prompt)
         assert "legal; enter pins it" in screen_text(app)
-        await press(app, pilot, "backspace")
+        await press(app, pilot, "backspace", "backspace")
         await type_text(app, pilot, "17")
         assert "NUM_STAGES=17 is more than 16" in screen_text(app)
         await press(app, pilot, "enter")
@@ -83,13 +83,13 @@ async def test_exporting_and_importing(database: Path, tmp_path: Path) -> None:
         await type_text(other, pilot, str(file))
         await press(other, pilot, "enter")
         assert other.pins.list.count() == 1
-        assert any("1 pinned" in note.message for note in other._notifications)
+        assert "1 pinned" in other.footer.said
         await press(other, pilot, "U")
         assert other.pins.list.count() == 0
         await press(other, pilot, "I")
         await type_text(other, pilot, str(tmp_path / "none.json"))
         await press(other, pilot, "enter")
-        assert any("none.json can't be read" in note.message for note in other._notifications)
+        assert "none.json can't be read" in other.footer.said
 
 
 async def test_the_footer_fits_what_works(database: Path) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -22,6 +24,7 @@ from engine.vocabulary import Schedule
 from tests.emmy_tui.looking import application, rows, running, screen_text, showing, strips
 from tests.emmy_tui.measured import CONTEXT, OTHER, fill, matmul, over, press, schedules
 from tests.emmy_tui.scripted import START, ScriptedSource, failed_events, search_events
+from tests.emmy_tui.two_runs import record_runs
 
 SIZES = ((80, 24), (100, 30), (160, 45))
 EVENTS = search_events()
@@ -73,6 +76,7 @@ TABS = {
     "variants": ("2",),
     "failures": ("3",),
     "pins": ("4",),
+    "compare": ("5",),
 }
 
 
@@ -97,6 +101,22 @@ def test_tab_empty(snap_compare: SnapCompare, tmp_path: Path, tab: str) -> None:
 def test_tab_read_only_in_ascii(snap_compare: SnapCompare, tmp_path: Path, tab: str) -> None:
     look = Look(read_only=True, ascii=True)
     _compare(snap_compare, over(_pinned(fill(tmp_path / "tune.db")), look), TABS[tab], (100, 30))
+
+
+@pytest.mark.parametrize("keys", [("5",), ("5", "enter"), ("5", "a")], ids="-".join)
+@pytest.mark.parametrize("size", SIZES[::2], ids=lambda size: f"{size[0]}x{size[1]}")
+def test_tab_compare_runs(
+    snap_compare: SnapCompare,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    keys: tuple[str, ...],
+    size: tuple[int, int],
+) -> None:
+    ids = count(1)
+    with monkeypatch.context() as patch:
+        patch.setattr("uuid.uuid4", lambda: UUID(int=next(ids) << 96))
+        path = record_runs(tmp_path / "tune.db")
+    _compare(snap_compare, over(path), keys, size)
 
 
 @pytest.mark.parametrize("keys", [("2", "enter"), ("2", "b", "j", "b"), ("2", "slash"), ("4", "p")], ids="-".join)

@@ -1,0 +1,181 @@
+"""Two runs kernel by kernel: which times compare, by how much they differ, and whether that is more than noise.
+
+Times compare within one regime: the deploy regime's where both runs have one, else the ranking regime's. The ratio's
+interval goes from the lowest A over the highest B to the highest A over the lowest B, as their samples were kept;
+where it holds 1, the difference is noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from engine.store import KernelResult, Store, StoredRun, StoreError
+from engine.store.run_results import BestTime
+from engine.vocabulary import Regime
+
+
+class Verdict(StrEnum):
+    """What the two times say."""
+
+    A_FASTER = "A faster"
+    B_FASTER = "B faster"
+    NOISE = "within noise"
+    SAME = "same time"
+    ONLY_A = "only in A"
+    ONLY_B = "only in B"
+    NO_TIME = "no common time"
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One run, and the database that it is in."""
+
+    path: Path
+    run: StoredRun
+    kernels: tuple[KernelResult, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One kernel. `ratio` is A / B, `low` to `high` its interval; None without two times, or without intervals."""
+
+    kernel: str
+    label: str
+    shape: str
+    regime: Regime | None
+    a: BestTime | None
+    b: BestTime | None
+    ratio: float | None
+    low: float | None
+    high: float | None
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two sides and their pairs: common kernels in A's order, then A's own, then B's own."""
+
+    a: Side
+    b: Side
+    pairs: tuple[Pair, ...]
+
+    @property
+    def geomean(self) -> float | None:
+        """The geometric mean of the ratios."""
+        ratios = [pair.ratio for pair in self.pairs if pair.ratio]
+        return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else None
+
+    @property
+    def one_context(self) -> bool:
+        """Whether both were measured on one GPU with one toolchain."""
+        return self.a.run.context_key == self.b.run.context_key
+
+
+def compare(a: Side, b: Side) -> Comparison:
+    of_b = {kernel.kernel: kernel for kernel in b.kernels}
+    own = {kernel.kernel for kernel in a.kernels}
+    pairs = [pair_of(kernel, of_b.get(kernel.kernel)) for kernel in a.kernels]
+    pairs += [pair_of(None, kernel) for kernel in b.kernels if kernel.kernel not in own]
+    return Comparison(a, b, tuple(sorted(pairs, key=lambda pair: pair.verdict in (Verdict.ONLY_A, Verdict.ONLY_B))))
+
+
+def pair_of(a: KernelResult | None, b: KernelResult | None) -> Pair:
+    """One kernel that at least one side has."""
+    named = a or b
+    assert named is not None
+    regime, mine, other = _common(a, b)
+    ratio = mine.us / other.us if mine and other and other.us > 0 else None
+    low, high = _interval(mine, other) if ratio is not None and mine and other else (None, None)
+    verdict = _verdict(a, b, mine, other, ratio, low, high)
+    return Pair(named.kernel, named.label, named.shape, regime, mine, other, ratio, low, high, verdict)
+
+
+def _common(a: KernelResult | None, b: KernelResult | None) -> tuple[Regime | None, BestTime | None, BestTime | None]:
+    """The regime that both have a time in, deploy first; a kernel of one side shows the time that counts."""
+    both = [side for side in (a, b) if side is not None]
+    if all(side.deploy is not None for side in both):
+        return Regime.DEPLOY, a.deploy if a else None, b.deploy if b else None
+    if any(side.ranking is not None for side in both):
+        return Regime.RANKING, a.ranking if a else None, b.ranking if b else None
+    return None, None, None
+
+
+def _interval(a: BestTime, b: BestTime) -> tuple[float | None, float | None]:
+    if a.low_us is None or a.high_us is None or not b.low_us or not b.high_us:
+        return None, None
+    return a.low_us / b.high_us, a.high_us / b.low_us
+
+
+def _verdict(
+    a: KernelResult | None,
+    b: KernelResult | None,
+    mine: BestTime | None,
+    other: BestTime | None,
+    ratio: float | None,
+    low: float | None,
+    high: float | None,
+) -> Verdict:
+    if a is None:
+        return Verdict.ONLY_B
+    if b is None:
+        return Verdict.ONLY_A
+    if ratio is None:
+        return Verdict.NO_TIME
+    if mine == other or ratio == 1:
+        return Verdict.SAME
+    if low is not None and high is not None and low <= 1 <= high:
+        return Verdict.NOISE
+    return Verdict.A_FASTER if ratio < 1 else Verdict.B_FASTER
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which runs to compare: "" stands for the newest as A, and for the newest other one of A's target as B.
+
+    `other` is a second database, in which B is; None: both are in the one.
+    """
+
+    a: str = ""
+    b: str = ""
+    other: Path | None = None
+
+
+def read_comparison(choice: Choice) -> Callable[[Store], Comparison]:
+    """The question that a desk answers. Raises StoreError where there are not two runs."""
+
+    def question(store: Store) -> Comparison:
+        runs = measuring_runs(store)
+        if not runs:
+            raise StoreError("No run has measured anything yet, so there is nothing to compare.")
+        a = next((run for run in runs if run.id == choice.a), runs[0])
+        if choice.other is None:
+            return compare(_side(store, a), _side(store, _partner(runs, a, choice.b)))
+        with Store.open(choice.other, read_only=True) as second:
+            theirs = measuring_runs(second)
+            if not theirs:
+                raise StoreError(f"{choice.other} holds no run that measured anything.")
+            return compare(_side(store, a), _side(second, _partner(theirs, a, choice.b)))
+
+    return question
+
+
+def measuring_runs(store: Store) -> list[StoredRun]:
+    """The newest first."""
+    return list(reversed(store.runs()))
+
+
+def _partner(runs: Sequence[StoredRun], a: StoredRun, wanted: str) -> StoredRun:
+    """The run that is asked for, else the newest other one of A's target, else the newest other one."""
+    others = [run for run in runs if run.id != a.id]
+    named = [run for run in runs if run.id == wanted] or [run for run in others if run.target == a.target] or others
+    if not named:
+        raise StoreError("There is one run only: tune again, or press o to compare with another database.")
+    return named[0]
+
+
+def _side(store: Store, run: StoredRun) -> Side:
+    return Side(store.path, run, store.run_results(run.id))

@@ -1,0 +1,147 @@
+"""The Compare tab on the running application, over a real database with two runs; and its arithmetic."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emmy_tui.comparison import Verdict, pair_of
+from emmy_tui.dialogs import Reading
+from emmy_tui.tabs.compare import RunChoice
+from engine.store import KernelResult, Store
+from engine.store.run_results import BestTime
+from tests.emmy_tui.looking import rows, running, screen_text
+from tests.emmy_tui.measured import fill, over, press, type_text
+from tests.emmy_tui.two_runs import record_runs
+
+WIDE = (160, 45)
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    return record_runs(tmp_path / "tune.db")
+
+
+async def test_kernels_stand_beside_each_other_with_a_verdict(database: Path) -> None:
+    app = over(database)
+    async with running(app, WIDE) as pilot:
+        await press(app, pilot, "5")
+        assert app.focused is app.compare.list
+        verdicts = [(pair.label, pair.verdict) for pair in app.compare.list.ordered()]
+        assert verdicts == [
+            ("matmul", Verdict.A_FASTER),
+            ("relu", Verdict.NOISE),
+            ("exp", Verdict.SAME),
+            ("neg", Verdict.ONLY_B),
+        ]
+        text = screen_text(app)
+        assert "common 3/4  geomean A/B 0.969" in text
+        (line,) = [row for row in rows(app) if " matmul 512" in row]
+        assert "12.41    13.60   0.913   0.894-0.931 A faster       deploy" in line
+        (line,) = [row for row in rows(app) if " relu " in row]
+        assert "3.070    3.080   0.997   0.977-1.017 within noise   rank" in line
+
+
+async def test_enter_says_it_in_full_and_s_sorts(database: Path) -> None:
+    app = over(database)
+    async with running(app, (80, 24)) as pilot:
+        await press(app, pilot, "5", "enter")
+        assert isinstance(app.screen, Reading)
+        assert "differ in" in screen_text(app)
+        await press(app, pilot, "escape", "s")
+        assert "by ratio ▼" in screen_text(app)
+        assert [pair.label for pair in app.compare.list.ordered()] == ["exp", "relu", "matmul", "neg"]
+        await press(app, pilot, "s", "S")
+        assert "by time ▲" in screen_text(app)
+        assert [pair.label for pair in app.compare.list.ordered()] == ["neg", "relu", "exp", "matmul"]
+
+
+async def test_runs_are_chosen_and_swapped(database: Path) -> None:
+    app = over(database)
+    async with running(app, (80, 24)) as pilot:
+        await press(app, pilot, "5")
+        before = app.compare.list.comparison
+        assert before is not None
+        await press(app, pilot, "w")
+        swapped = app.compare.list.comparison
+        assert swapped is not None
+        assert (swapped.a.run.id, swapped.b.run.id) == (before.b.run.id, before.a.run.id)
+        await press(app, pilot, "a")
+        assert isinstance(app.screen, RunChoice)
+        await press(app, pilot, "enter")
+        chosen = app.compare.list.comparison
+        assert chosen is not None
+        assert chosen.a.run.id == before.a.run.id
+        await press(app, pilot, "b", "j", "enter")
+        assert app.compare.list.comparison is not None
+        assert app.compare.list.comparison.b.run.id == before.b.run.id
+        await press(app, pilot, "b", "escape")
+        assert not isinstance(app.screen, RunChoice)
+
+
+async def test_another_database_is_compared_with(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(database.parent)
+    fill(database.parent / "other.db", rows=8)
+    app = over(database)
+    async with running(app, (100, 30)) as pilot:
+        await press(app, pilot, "5", "o")
+        await type_text(app, pilot, "nowhere")
+        assert "nowhere is no file" in screen_text(app)
+        await press(app, pilot, *["backspace"] * 7)
+        await type_text(app, pilot, "other.db")
+        await press(app, pilot, "enter")
+        comparison = app.compare.list.comparison
+        assert comparison is not None
+        assert (comparison.a.path.name, comparison.b.path.name) == ("tune.db", "other.db")
+        assert comparison.pairs[0].ratio is not None
+        await press(app, pilot, "w")
+        assert app.compare.list.comparison is comparison
+
+
+async def test_one_run_says_what_to_do(tmp_path: Path) -> None:
+    app = over(fill(tmp_path / "tune.db", rows=8))
+    async with running(app, (80, 24)) as pilot:
+        await press(app, pilot, "5")
+        assert "There is one run only: tune again, or press o" in screen_text(app)
+        await press(app, pilot, "e")
+        assert app.footer.said == "There is no row."
+
+
+async def test_the_comparison_is_exported(database: Path) -> None:
+    app = over(database)
+    async with running(app, (80, 24)) as pilot:
+        await press(app, pilot, "5", "e", "j")
+    (file,) = (database.parent / "out").glob("emmy-comparison-*.json")
+    first = json.loads(file.read_text())[0]
+    assert (first["label"], first["verdict"], first["regime"]) == ("matmul", "A faster", "deploy")
+    assert first["a_us"] == 12.41
+
+
+def test_an_imported_run_has_its_rows(tmp_path: Path) -> None:
+    with Store.open(fill(tmp_path / "tune.db"), read_only=True) as store:
+        matmul, relu = store.run_results(store.runs()[0].id)
+        assert (matmul.label, matmul.failed, relu.ok) == ("matmul", 8, 1)
+        assert matmul.ranking is not None
+        assert matmul.ranking.us == 10.0
+
+
+TIMES = st.floats(0.1, 1e6)
+
+
+@given(TIMES, TIMES, st.floats(0.0, 0.2), st.floats(0.0, 0.2))
+def test_swapping_sides_swaps_the_verdict(a_us: float, b_us: float, a_wide: float, b_wide: float) -> None:
+    def side(us: float, wide: float) -> KernelResult:
+        return KernelResult("k", "k", "", 1, 0, BestTime(us, us * (1 - wide), us * (1 + wide), {}), None)
+
+    there, back = pair_of(side(a_us, a_wide), side(b_us, b_wide)), pair_of(side(b_us, b_wide), side(a_us, a_wide))
+    swapped = {Verdict.A_FASTER: Verdict.B_FASTER, Verdict.B_FASTER: Verdict.A_FASTER}
+    assert swapped.get(there.verdict, there.verdict) is back.verdict
+    assert there.ratio == pytest.approx(a_us / b_us)
+    assert there.low is not None
+    assert there.high is not None
+    assert there.low <= a_us / b_us * (1 + 1e-9)
+    assert there.high >= a_us / b_us * (1 - 1e-9)

@@ -1,0 +1,119 @@
+"""What a person meets in use: sentences that cover nothing, dead keys that answer, orders of kernels."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from emmy_tui.notice import start_lines
+from emmy_tui.source import Mode, count_programs
+from emmy_tui.text import line_width, plain
+from emmy_tui.variant_detail import NO_SOURCE, context_text, rendered
+from emmy_tui.view import View
+from emmy_tui.widgets import footer
+from emmy_tui.widgets.totals import program_name
+from engine.ir.foreign import FOREIGN, NO_BODY, Identity
+from engine.ir.kernel import Kernel
+from engine.store import Store
+from engine.vocabulary import Schedule, Target
+from tests.emmy_tui.looking import rows, running, screen_text, showing
+from tests.emmy_tui.measured import CONTEXT, fill, over, press
+from tests.emmy_tui.scripted import search_events
+from tests.emmy_tui.two_runs import record_runs
+
+EVENTS = search_events()
+
+
+async def test_a_sentence_has_lines_of_its_own_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = showing(EVENTS)
+    async with running(app) as pilot:
+        before = rows(app)
+        app.outlet.say("a sentence " * 12)
+        await pilot.pause()
+        told = rows(app)
+        assert told[-3].startswith(" a sentence")
+        assert told[-1] == before[-1]
+        assert app.live.size.height == 24 - 3 - 2
+        monkeypatch.setattr(footer, "SHOWN_S", -1.0)
+        app.outlet.say("over")
+        app.tick()
+        await pilot.pause()
+        assert rows(app) == before
+
+
+async def test_a_key_that_does_nothing_now_says_why(tmp_path: Path) -> None:
+    app = over(fill(tmp_path / "tune.db", rows=8), mode=Mode.BROWSE)
+    async with running(app) as pilot:
+        await press(app, pilot, "i")
+        assert "There is no search tree in this database: its results were imported" in app.footer.said
+        assert "There is no search tree in this database" in screen_text(app)
+        await press(app, pilot, "R")
+        assert "a run is steered where it was started" in app.footer.said
+        await press(app, pilot, "w")
+        assert app.footer.said == "It belongs to another tab: press 5 first."
+        app.footer.said = ""
+        await press(app, pilot, "escape", "j", "z")
+        assert app.footer.said == ""
+
+
+async def test_kernels_are_sorted_by_cost() -> None:
+    app = showing(EVENTS)
+    async with running(app, (160, 45)) as pilot:
+        counted = {row.kernel: count for row, count in app.view.snapshot.counted_kernels()}
+        await pilot.press("s")
+        shown = app.live.kernel_panel.ordered()
+        costs = [(row.chosen_us or 0.0) * counted.get(row.kernel, 0) for row in shown]
+        assert costs == sorted(costs, reverse=True)
+        assert "by cost ▼" in screen_text(app)
+        app.focus_panel("kernels")
+        await pilot.press("enter", "right_square_bracket")
+        assert app.view.chosen == shown[1].kernel
+        await pilot.press("S")
+        assert app.live.kernel_panel.ordered() == shown[::-1]
+        await pilot.press("S", "s")
+        times = [row.chosen_us or 0.0 for row in app.live.kernel_panel.ordered()]
+        assert times == sorted(times, reverse=True)
+        await pilot.press("s")
+        assert app.live.kernel_panel.ordered() == list(app.view.snapshot.kernels.values())
+
+
+async def test_counts_are_seen_at_80_columns() -> None:
+    app = showing(EVENTS)
+    async with running(app) as pilot:
+        await pilot.pause()
+        snapshot = app.view.snapshot
+        assert f"measured {snapshot.measured}" in rows(app)[1]
+        assert "5 Comp" in rows(app)[1]
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_the_start_screen_is_never_cut(width: int) -> None:
+    lines = start_lines(width)
+    text = " ".join(" ".join(plain(line).split()) for line in lines)
+    assert "the GPU in front of you." in text
+    assert "or watch the run that writes it" in text
+    assert all(line_width(line) <= width for line in lines[:-2])
+
+
+async def test_programs_are_counted(tmp_path: Path) -> None:
+    path = record_runs(tmp_path / "tune.db")
+    with Store.open(path, read_only=True) as store:
+        assert count_programs(store) == 1
+    app = over(path, mode=Mode.BROWSE)
+    async with running(app) as pilot:
+        await press(app, pilot, "1")
+        assert app.view.programs == 1
+        assert program_name(app.view) == ""
+        app.view.programs = 3
+        assert program_name(app.view) == "program 1 of 3"
+    assert program_name(View(programs=3)) == ""
+
+
+def test_an_imported_kernel_says_what_it_is() -> None:
+    kernel = Kernel(FOREIGN, NO_BODY, "gemm", Identity.of("gemm", "512", ("MWG",)))
+    assert rendered(kernel, Schedule.of({"MWG": 64}), Target()) == ("", NO_SOURCE)
+    unknown = replace(CONTEXT, driver="", torch="", triton="")
+    assert context_text(unknown) == "NVIDIA H200"
+    assert context_text(CONTEXT) == "NVIDIA H200, driver 580.1, torch 2.13.0, Triton 3.6.0"
