@@ -1,8 +1,8 @@
-"""Which of a kernel's fastest candidates is used, and whether it won: they are timed in turns, twice if they differ.
+"""Which of a kernel's fastest candidates is used, and whether it won: they are timed in turns, twice if the order changes.
 
 Times that were taken minutes apart differ by clocks and heat, so the few fastest run in one process in random order.
-What differs there is confirmed in a fresh process, because a lucky memory layout lasts as long as its process. The
-candidate with the lowest deploy time stays unless another one is faster beyond the noise.
+What would overrule the deploy times there is confirmed in a fresh process, because a lucky memory layout lasts as long
+as its process. The candidate with the lowest deploy time stays unless another one is faster beyond the noise in both.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ from engine.vocabulary import Measurement, Schedule
 FINALISTS = 4
 NEAR_SHARE = 0.05
 """Deploy times this close to the lowest are too close to trust their order."""
+PROCESSES_TO_OVERRULE = 2
+WORTH_CONFIRMING = 0.01
+"""A fresh process costs about 8 s on an H200's host: a share of the time below this is not worth them."""
 UNKNOWN_FLOOR = 0.01
 """The noise floor where none was measured: a difference below 1 % is not believed."""
 LARGEST_EFFECT = 999.0
@@ -44,7 +47,7 @@ def pick_finalist(bench: Workbench, kernel: Kernel, measured: Sequence[Measureme
         if not windows:
             return finalists[0]
         found, processes = differences(windows, noise_share), len(windows)
-    chosen = _chosen(found)
+    chosen = _chosen(found, processes)
     bench.tell(
         Compared,
         kernel=kernel.key,
@@ -74,11 +77,13 @@ def _finalists(measured: Sequence[Measurement]) -> list[Measurement]:
 def _timed_in_turns(
     bench: Workbench, kernel: Kernel, schedules: Sequence[Schedule], floor: float
 ) -> list[tuple[tuple[float, ...], ...]]:
-    """The windows of one process, and those of a fresh one where the first saw a difference; empty without any."""
+    """The windows of one process, and those of a fresh one where the first would overrule the order of deploy times by
+    enough to be worth it; empty without any."""
     first = _compare(bench, kernel, schedules, fresh=False)
     if not first.windows:
         return []
-    if all(item.verdict is Verdict.WITHIN_NOISE for item in differences([first.windows], floor)):
+    found = differences([first.windows], floor)
+    if not any(item.verdict is Verdict.FASTER and item.ratio < 1.0 - WORTH_CONFIRMING for item in found):
         return [first.windows]
     second = _compare(bench, kernel, schedules, fresh=True)
     return [first.windows, second.windows] if second.windows else []
@@ -96,8 +101,10 @@ def _compare(bench: Workbench, kernel: Kernel, schedules: Sequence[Schedule], *,
     return times
 
 
-def _chosen(found: Sequence[Difference]) -> int:
-    """The position of the candidate to use: the first, unless others are faster beyond the noise."""
+def _chosen(found: Sequence[Difference], processes: int) -> int:
+    """The position of the candidate to use: the first, unless others are faster beyond the noise in two processes."""
+    if processes < PROCESSES_TO_OVERRULE:
+        return 0
     faster = [(item.ratio, at) for at, item in enumerate(found, start=1) if item.verdict is Verdict.FASTER]
     return min(faster)[1] if faster else 0
 
@@ -116,6 +123,8 @@ def _sentence(found: Sequence[Difference], chosen: int, processes: int) -> str:
         verb = "is" if tied == 1 else "are"
         return f"of {count} finalists timed in turns, {tied} {verb} within noise of the best {where}"
     nearest = min(found, key=lambda item: item.ratio)
+    if nearest.ratio < 1.0:
+        return f"of {count} finalists timed in turns, none is faster than the best by enough to matter {where}"
     return (
         f"the best of {count} finalists timed in turns wins beyond the noise: "
         f"{_ratio_text(nearest.ratio, nearest.low, nearest.high)} over the next {where}"
