@@ -1,4 +1,4 @@
-"""Which of a kernel's fastest candidates is used, and whether it won: they are timed in turns, twice if the order changes.
+"""Which of a kernel's fastest candidates is used: they are timed in turns, twice where that would change the order.
 
 Times that were taken minutes apart differ by clocks and heat, so the few fastest run in one process in random order.
 What would overrule the deploy times there is confirmed in a fresh process, because a lucky memory layout lasts as long
