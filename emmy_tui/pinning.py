@@ -15,7 +15,7 @@ from emmy_tui.outlet import Outlet
 from engine.codegen import illegal_because
 from engine.ir.kernel import Kernel
 from engine.store import PinChange, Store, StoreError
-from engine.vocabulary import Regime, Schedule, Target
+from engine.vocabulary import Schedule, Target
 
 
 def author() -> str:
@@ -62,7 +62,7 @@ def read_pinnable(kernel_key: str) -> Callable[[Store], Pinnable]:
         if not contexts and run is None:
             raise StoreError(f"{store.path} holds no run, so it isn't known for which GPU to pin")
         context = contexts[0][0] if contexts else run.context_key if run else ""
-        best = store.best(kernel_key, context, Regime.DEPLOY) or store.best(kernel_key, context, Regime.RANKING)
+        best = store.best_known(kernel_key, context)
         return Pinnable(kernel, context, store.target(context), best.schedule if best else None)
 
     return question

@@ -22,6 +22,14 @@ class Regime(StrEnum):
     DEPLOY = "deploy"
 
 
+class Verdict(StrEnum):
+    """How a candidate compares with the one it was timed beside."""
+
+    FASTER = "faster"
+    SLOWER = "slower"
+    WITHIN_NOISE = "within noise"
+
+
 class Status(StrEnum):
     """How a candidate's measurement ended. `NOT_RECORDED` exists on a replay device only."""
 

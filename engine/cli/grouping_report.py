@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
-from engine.cli.winner import chosen_grouping, what_decided
+from engine.cli.structure import explored_object
+from engine.cli.winner import chosen_grouping
 from engine.events import GroupingsExplored
 from engine.ir import Graph, Kernel
 from engine.ir.plan import Grouping
 from engine.store import RecordedGrouping, Store, StoredRun
-from engine.vocabulary import Regime
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,18 +87,12 @@ class ProgramGroupings:
 
     def as_object(self) -> dict[str, object]:
         """The form of `--json`."""
-        explored = self.explored
         return {
             "program": self.target,
             "gpu": self.gpu,
             "context": self.context,
             "run": self.run,
-            "entered": explored.entered if explored else len(self.rows),
-            "failed": explored.failed if explored else None,
-            "untried": explored.untried if explored else None,
-            "untried_exact": explored.exact if explored else None,
-            "stopped": explored.reason if explored else None,
-            "decided": what_decided(self.rows) or None,
+            **explored_object(self.explored, self.rows),
             "groupings": [{**asdict(row), "gap": row.gap, "chosen": row is self.chosen} for row in self.rows],
             "graph": [asdict(launch) for launch in self.launches],
         }
@@ -133,7 +127,7 @@ def _program(store: Store, run: StoredRun, found: tuple[RecordedGrouping, ...]) 
 
 def _best_us(store: Store, key: str, context: str) -> float | None:
     """The deploy time where there is one, else the ranking time."""
-    best = store.best(key, context, Regime.DEPLOY) or store.best(key, context, Regime.RANKING)
+    best = store.best_known(key, context)
     return best.us if best is not None else None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from engine.cli.output import text_lines, us_text
 from engine.cli.programs import ProgramKernels
-from engine.cli.winner import PDL, what_decided
+from engine.cli.winner import PDL, Timed, what_decided
 from engine.events import GroupingsExplored
 from engine.snapshot import GroupingRow
 
@@ -43,6 +43,18 @@ def explored_text(explored: GroupingsExplored, *, replayed: bool = False) -> str
     return f"{explored.entered} entered{failed}, {least}{explored.untried}{where} left untried{why}"
 
 
+def explored_object(explored: GroupingsExplored | None, groupings: Sequence[Timed]) -> dict[str, object]:
+    """The same for `--json`, with what made the best grouping the best."""
+    return {
+        "entered": explored.entered if explored else len(groupings),
+        "failed": explored.failed if explored else None,
+        "untried": explored.untried if explored else None,
+        "untried_exact": explored.exact if explored else None,
+        "stopped": explored.reason if explored else None,
+        "decided": what_decided(groupings) or None,
+    }
+
+
 def _failures(groupings: Sequence[GroupingRow]) -> list[tuple[str, str]]:
     """Each failed grouping with its reason; equal reasons once."""
     numbers: dict[str, list[str]] = {}
@@ -63,16 +75,10 @@ def _launches_text(row: GroupingRow) -> str:
 
 def structure_object(program: ProgramKernels) -> dict[str, object]:
     """The same as an object for `--json`; times are in us, and groupings are numbered from 1."""
-    explored = program.explored
     rows = enumerate(program.groupings, start=1)
     return {
         "program": program.target,
-        "entered": explored.entered if explored else len(program.groupings),
-        "failed": explored.failed if explored else None,
-        "untried": explored.untried if explored else None,
-        "untried_exact": explored.exact if explored else None,
-        "stopped": explored.reason if explored else None,
-        "decided": what_decided(program.groupings) or None,
+        **explored_object(program.explored, program.groupings),
         "entries": [_entry(number, row, chosen=row is program.chosen) for number, row in rows],
     }
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from engine.codegen.attention_facts import AttentionFacts
 from engine.codegen.dot_rules import (
     TILE_ELEMENTS,
+    TMA_CAPABILITY,
+    TMA_SIDE,
     WGMMA_ROWS,
+    WITHOUT_TMA,
     Check,
     deeper_than_loop,
     precision_law,
@@ -26,7 +29,6 @@ _MOST_MMA_OF_A_THREAD = 128
 _MOST_COMPUTED_OF_A_THREAD = 64
 """Elements of a computed tile a thread up to which a norm and a rotation of it don't spill (ptxas, sm_90)."""
 _MOST_UNROLLED = 1024
-_TMA_SIDE = 256
 
 
 def offered_values(facts: AttentionFacts) -> dict[str, tuple[KnobValue, ...]]:
@@ -83,13 +85,13 @@ def _descriptors(facts: AttentionFacts, target: Target) -> Check:
     def broken(v: Values) -> str | None:
         if v["LOADS"] != "descriptor":
             return None
-        if target.capability < 90:
-            return "LOADS=descriptor needs TMA, which came with compute capability 9.0."
+        if target.capability < TMA_CAPABILITY:
+            return WITHOUT_TMA
         if all(loaded.rows is None for loaded in (facts.query, facts.key, facts.value)):
             return f"LOADS=descriptor has no operand to load: {facts.query.no_rows}; {facts.key.no_rows}."
         n = int(v["BLOCK_N"])
-        if max(int(v["BLOCK_M"]), n) > _TMA_SIDE:
-            return f"A TMA block has at most {_TMA_SIDE} elements along an axis."
+        if max(int(v["BLOCK_M"]), n) > TMA_SIDE:
+            return f"A TMA block has at most {TMA_SIDE} elements along an axis."
         joined = any(loaded.rows is not None and loaded.rows.row_digits for loaded in (facts.key, facts.value))
         if joined and facts.keys % n:
             return f"BLOCK_N={n} doesn't divide {facts.keys}, so a TMA block would read keys of the next head."

@@ -13,7 +13,8 @@ from engine.codegen.outputs import Output, stored_outputs
 from engine.ir.column_groups import GroupError, column_group
 from engine.ir.graph import DTYPE_BYTES, Graph
 from engine.ir.measures import matmul_extents
-from engine.ir.siblings import MAX_SIBLINGS, product_parts, reached_products, storage_roots
+from engine.ir.siblings import MAX_SIBLINGS, product_parts, reached_products
+from engine.ir.views import storage_roots
 
 
 @dataclass(frozen=True, slots=True)

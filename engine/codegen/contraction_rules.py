@@ -7,7 +7,10 @@ from enum import Enum
 from engine.codegen.contraction_facts import ContractionFacts, Operand, tiles_of
 from engine.codegen.dot_rules import (
     TILE_ELEMENTS,
+    TMA_CAPABILITY,
+    TMA_SIDE,
     WGMMA_ROWS,
+    WITHOUT_TMA,
     Check,
     deeper_than_loop,
     precision_law,
@@ -99,8 +102,8 @@ def _descriptors(facts: ContractionFacts, target: Target) -> Check:
     def broken(v: Values) -> str | None:
         if v["LOADS"] != "descriptor":
             return None
-        if target.capability < 90:
-            return "LOADS=descriptor needs TMA, which came with compute capability 9.0."
+        if target.capability < TMA_CAPABILITY:
+            return WITHOUT_TMA
         found = [o for o in facts.operands if o.matrix is not None]
         if not found:
             return f"LOADS=descriptor has no operand to load: {facts.left.no_matrix}; {facts.right.no_matrix}."
@@ -118,8 +121,8 @@ def _descriptor_block(facts: ContractionFacts, operand: Operand, block: tuple[in
     matrix = operand.matrix
     if matrix is None:
         return None
-    if max(block) > 256:
-        return f"A TMA block of {block[0]} x {block[1]} has more than 256 elements along an axis."
+    if max(block) > TMA_SIDE:
+        return f"A TMA block of {block[0]} x {block[1]} has more than {TMA_SIDE} elements along an axis."
     inner = block[0] if matrix.transposed else block[1]
     if inner * facts.element_bytes < 16:
         return f"A TMA block's rows of {inner} elements are shorter than 16 bytes."

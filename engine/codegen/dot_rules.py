@@ -12,6 +12,10 @@ Check = Callable[[Values], str | None]
 
 TILE_ELEMENTS = 2**20
 """The most elements that Triton allows a block."""
+TMA_SIDE = 256
+"""The most elements of a TMA block along an axis (CUDA driver API, cuTensorMapEncodeTiled)."""
+TMA_CAPABILITY = 90
+WITHOUT_TMA = "LOADS=descriptor needs TMA, which came with compute capability 9.0."
 WGMMA_ROWS = 64
 """From this many tile rows on, 16-bit tiles are multiplied by wgmma (sm_90 and above) instead of mma.sync."""
 

@@ -15,6 +15,7 @@ from engine.grouping.families import family_of_ops
 from engine.grouping.generated import generated_ops
 from engine.ir.graph import Graph
 from engine.ir.ops import OP_CLASS, OpClass
+from engine.ir.views import storage_roots
 
 NOT_COMPUTING = frozenset({OpClass.INPUT, OpClass.CONSTANT, OpClass.VIEW})
 
@@ -38,9 +39,7 @@ class Facts:
     @classmethod
     def of(cls, graph: Graph) -> Facts:
         classes = tuple(OP_CLASS[op.kind] for op in graph.ops)
-        root: list[int] = []
-        for index, op in enumerate(graph.ops):
-            root.append(root[op.inputs[0]] if op.kind == "view" else index)
+        root = storage_roots(graph)
         returned = frozenset(root[i] for i in graph.outputs)
         generated = generated_ops(graph, returned)
         readers: list[list[int]] = [[] for _ in graph.ops]
@@ -48,7 +47,7 @@ class Facts:
             if classes[index] not in NOT_COMPUTING and index not in generated:
                 for source in dict.fromkeys(root[i] for i in op.inputs):
                     readers[source].append(index)
-        return cls(graph, classes, tuple(root), tuple(map(tuple, readers)), returned, generated)
+        return cls(graph, classes, root, tuple(map(tuple, readers)), returned, generated)
 
     def shape(self, index: int) -> tuple[int, ...]:
         return self.graph.ops[index].out.shape

@@ -34,7 +34,7 @@ class SiblingRule:
 
 
 @dataclass(frozen=True, slots=True)
-class SideBySideRule:
+class SideBySideRule(SiblingRule):
     """Asked before the siblings of equal extents: where this one merges, there is nothing left to ask of them."""
 
     knob: str = "SIDE_BY_SIDE"
@@ -48,12 +48,6 @@ class SideBySideRule:
             if not all(are_siblings(graph, first, i) for i in ops - {first}):
                 found.append(Site(ops, context_of(start.facts, ops)))
         return tuple(found)
-
-    def fused(self, partition: Partition, site: Site) -> Partition | None:
-        return partition.merged({partition.atom_of[i] for i in site.ops})
-
-    def apart(self, partition: Partition, site: Site) -> Partition:
-        return partition
 
 
 def sibling_matmuls(facts: Facts) -> tuple[frozenset[int], ...]:

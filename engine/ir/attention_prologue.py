@@ -13,6 +13,7 @@ from engine.ir.graph import Graph, Op, TensorSpec, contiguous_strides
 from engine.ir.measures import matmul_extents
 from engine.ir.ops import OP_CLASS, OpClass
 from engine.ir.shapes import FLOATS
+from engine.ir.views import storage_roots
 
 QUERIES, KEYS = 0, 1
 """Positions of the operands of the scores' matmul."""
@@ -20,9 +21,7 @@ QUERIES, KEYS = 0, 1
 
 def operand_prologue(graph: Graph, chain: AttentionChain, operand: int) -> frozenset[int]:
     """The ops that compute `operand` (QUERIES or KEYS) of the chain's scores and that nobody else needs; often none."""
-    root: list[int] = []
-    for index, op in enumerate(graph.ops):
-        root.append(root[op.inputs[0]] if op.kind == "view" else index)
+    root = storage_roots(graph)
     candidates = head_ops(graph, root, chain, operand)
     readers: dict[int, set[int]] = {index: set() for index in candidates}
     for index, op in enumerate(graph.ops):

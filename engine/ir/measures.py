@@ -11,7 +11,8 @@ import math
 from engine.ir.extern import CONVOLUTION
 from engine.ir.graph import Graph, Op, TensorSpec
 from engine.ir.ops import FLOPS_PER_ELEMENT, REDUCTIONS
-from engine.ir.siblings import product_parts, reached_products, storage_roots
+from engine.ir.siblings import body_parts
+from engine.ir.views import storage_roots
 
 MAX_BYTES = 2**63
 
@@ -27,7 +28,7 @@ def matmul_extents(body: Graph, matmul: Op) -> tuple[int, int, int, int]:
 def product_columns(body: Graph) -> int:
     """Columns of the products that lie side by side in one kernel; those of one product where they are held at once,
     and 0 where the body is no kernel of products."""
-    parts = product_parts(body, reached_products(body, storage_roots(body), range(len(body.ops))))
+    parts = body_parts(body)
     return sum(matmul_extents(body, body.ops[matmuls[0]])[2] for matmuls in parts or ())
 
 
@@ -62,9 +63,8 @@ def _gathered_bytes(body: Graph) -> dict[int, int]:
     others: set[int] = set()
     if not any(op.kind == "gather" for op in body.ops):
         return found
-    root: list[int] = []
-    for index, op in enumerate(body.ops):
-        root.append(root[op.inputs[0]] if op.kind == "view" else index)
+    root = storage_roots(body)
+    for op in body.ops:
         for position, source in enumerate(op.inputs):
             if op.kind == "gather" and position == 0:
                 found[root[source]] = found.get(root[source], 0) + op.out.numel * op.out.element_bytes

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from engine.ir.graph import Graph
+from engine.ir.views import storage_roots
 
 MAX_SIBLINGS = 3
 """Accumulator tiles that one program still holds in registers at a useful size."""
@@ -28,14 +29,6 @@ def are_beside(graph: Graph, first: int, second: int) -> bool:
     rights = [graph.ops[op.inputs[1]].out for op in (one, other)]
     alike = rights[0].shape[:-1] == rights[1].shape[:-1] and rights[0].dtype == rights[1].dtype
     return alike and one.out.dtype == other.out.dtype and one.attributes == other.attributes
-
-
-def storage_roots(graph: Graph) -> tuple[int, ...]:
-    """For each op the one whose storage it reads: itself, unless it is a view."""
-    root: list[int] = []
-    for index, op in enumerate(graph.ops):
-        root.append(root[op.inputs[0]] if op.kind == "view" else index)
-    return tuple(root)
 
 
 def reached_products(graph: Graph, root: Sequence[int], members: Iterable[int]) -> dict[int, frozenset[int]]:
@@ -72,3 +65,8 @@ def product_parts(graph: Graph, reached: Mapping[int, frozenset[int]]) -> tuple[
     if any(not are_siblings(graph, part[0], i) for part in ordered for i in part[1:]):
         return None
     return tuple(ordered)
+
+
+def body_parts(body: Graph) -> tuple[tuple[int, ...], ...] | None:
+    """`product_parts` of all ops of a kernel's body."""
+    return product_parts(body, reached_products(body, storage_roots(body), range(len(body.ops))))

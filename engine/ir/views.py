@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import math
 
-from engine.ir.graph import TensorSpec
+from engine.ir.graph import Graph, TensorSpec
 from engine.ir.shapes import GraphError
 
 Axes = tuple[int | None, ...]
 """For each axis of a view, the axis of the viewed tensor that it walks, or None for a new or expanded axis."""
+
+
+def storage_roots(graph: Graph) -> tuple[int, ...]:
+    """For each op the one whose storage it reads: itself, unless it is a view."""
+    root: list[int] = []
+    for index, op in enumerate(graph.ops):
+        root.append(root[op.inputs[0]] if op.kind == "view" else index)
+    return tuple(root)
 
 
 def view_axes(view: TensorSpec, viewed: TensorSpec) -> Axes | None:

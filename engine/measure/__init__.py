@@ -3,7 +3,7 @@
 from engine.measure.cuda import CudaDevice
 from engine.measure.device import AssembledResult, Device, DeviceError, DeviceHealth, PairedTimes
 from engine.measure.gpu_state import GpuState, Guard
-from engine.measure.noise import Difference, NoiseFloor, Verdict, differences
+from engine.measure.noise import Difference, NoiseFloor, differences
 from engine.measure.opening import open_device
 from engine.measure.regimes import REGIMES, RegimeSettings
 from engine.measure.replay import ReplayDevice
@@ -22,7 +22,6 @@ __all__ = [
     "PairedTimes",
     "RegimeSettings",
     "ReplayDevice",
-    "Verdict",
     "differences",
     "open_device",
 ]

@@ -10,22 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
+
+from engine.vocabulary import Verdict
 
 SIGNIFICANT = 0.05
 NOTABLE_EFFECT = 0.2
 """Cohen's d below this is a small effect that no one would notice (Cohen, 1988)."""
 BOOTSTRAP_DRAWS = 1000
-
-
-class Verdict(StrEnum):
-    """How a candidate compares with the one it was timed beside."""
-
-    FASTER = "faster"
-    SLOWER = "slower"
-    WITHIN_NOISE = "within noise"
 
 
 @dataclass(frozen=True, slots=True)

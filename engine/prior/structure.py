@@ -15,7 +15,7 @@ from engine.ir.graph import Graph, Op
 from engine.ir.kernel import Kernel
 from engine.ir.measures import matmul_extents, product_columns
 from engine.ir.ops import OP_CLASS, REDUCTIONS, OpClass
-from engine.ir.siblings import product_parts, reached_products, storage_roots
+from engine.ir.siblings import body_parts
 from engine.vocabulary import Target
 
 Facts = Mapping[str, float]
@@ -73,8 +73,7 @@ def _counts(body: Graph) -> dict[OpClass, int]:
         counts[OpClass.POINTWISE if trivial else OP_CLASS[op.kind]] += 1
     if not counts[OpClass.CONTRACTION]:
         return counts
-    reached = reached_products(body, storage_roots(body), range(len(body.ops)))
-    parts = product_parts(body, reached)
+    parts = body_parts(body)
     if parts is not None:
         counts[OpClass.CONTRACTION] = max(map(len, parts))
         counts[OpClass.POINTWISE] += counts[OpClass.REDUCTION]

@@ -17,7 +17,7 @@ trees, a Gaussian process, a lower confidence bound, a first window balanced ove
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,7 +84,6 @@ class Surrogate:
         self._spread: Column = np.ones(len(order))
         self._log_works: Column = np.zeros(len(order))
         self._worth: Column | None = None
-        self._in_flight: list[int] = []
         self._leaves: NDArray[np.int64] | None = None
         self._log_apart: Column = np.zeros(len(order))
 
@@ -94,16 +93,14 @@ class Surrogate:
         if row is not None and self._open[row]:
             self._open[row] = False
             self._taken += 1
-            self._in_flight.append(row)
             self._keep_apart([row])
             self._worth = None
 
     def release(self, knobs: Knobs) -> None:
         """A candidate that was begun is given back unanswered."""
         row = self._rows.get(Schedule.of(knobs).key)
-        if row is not None and not self._open[row] and np.isnan(self._log_us[row]) and not self._failed[row]:
+        if row is not None and self._under_way()[row]:
             self._open[row] = True
-            self._in_flight.remove(row)
             self._worth = None
 
     def learn(self, knobs: Knobs, us: float | None) -> None:
@@ -115,8 +112,6 @@ class Surrogate:
         if row is None:
             return
         self._answers += 1
-        if row in self._in_flight:
-            self._in_flight.remove(row)
         best = us is not None and not bool((self._log_us <= math.log(us)).any())
         self._dry = 0 if best else self._dry + 1
         self._failed[row] = us is None
@@ -170,10 +165,15 @@ class Surrogate:
             self._log_works = np.log(np.maximum(works, LEAST_CHANCE))
         self._leaves = forest.apply(self._columns)
         self._log_apart = np.zeros(len(self._open))
-        self._keep_apart(self._in_flight)
+        self._keep_apart(np.flatnonzero(self._under_way()))
         self._fitted_at = self._answers
 
-    def _keep_apart(self, rows: Sequence[int]) -> None:
+    def _under_way(self) -> Mask:
+        """Candidates that were begun and not answered."""
+        under_way: Mask = ~self._open & np.isnan(self._log_us) & ~self._failed
+        return under_way
+
+    def _keep_apart(self, rows: Iterable[int]) -> None:
         """Lower the worth of what is like a candidate in flight, by the share of trees that hold both in one leaf.
 
         The answer under way will tell of them too.

@@ -8,9 +8,8 @@ from __future__ import annotations
 from engine.events import Compared
 from engine.store.connection import Connection
 from engine.store.event_rows import read_event
-from engine.vocabulary import Schedule
+from engine.vocabulary import Schedule, Verdict
 
-VERDICTS = frozenset({"faster", "slower", "within noise"})
 _LATEST = (
     "SELECT event.seq, event.at, event.kind, event.body FROM run JOIN event ON event.run = run.id "
     "WHERE run.context_key = ? AND event.kind = ? "
@@ -38,4 +37,4 @@ def _is_whole(event: Compared) -> bool:
         return False
     counted = all(len(values) == len(schedules) - 1 for values in others)
     numbers = all(isinstance(value, int | float) for values in others[:-1] for value in values)
-    return counted and numbers and event.chosen in schedules and set(event.verdicts) <= VERDICTS
+    return counted and numbers and event.chosen in schedules and set(event.verdicts) <= set(Verdict)

@@ -168,6 +168,10 @@ class Store:
         """The fastest ok candidate; ties break by canonical knob order."""
         return reads.best(self._connection, kernel_key, context_key, regime)
 
+    def best_known(self, kernel_key: str, context_key: str) -> Measurement | None:
+        """The fastest ok candidate of the deploy regime, else of the ranking regime."""
+        return self.best(kernel_key, context_key, Regime.DEPLOY) or self.best(kernel_key, context_key, Regime.RANKING)
+
     def schedules(self, kernel_key: str, context_key: str) -> tuple[Schedule, ...]:
         """Every schedule with a ranking row, ok or failed, in the order of recording."""
         return reads.schedules(self._connection, kernel_key, context_key)

@@ -251,10 +251,6 @@ class Fleet:
             unsampled=tuple(reason for item in each for reason in item.unsampled),
         )
 
-    def health_of(self) -> Mapping[str, DeviceHealth]:
-        """The health of each device by its name."""
-        return {device.name: device.health() for device in self._devices}
-
     def close(self) -> None:
         """See `Device.close`. Whoever waits for a device is answered with a DeviceError."""
         with self._change:

@@ -12,10 +12,10 @@ from concurrent.futures import CancelledError
 
 from engine.events import Compared
 from engine.ir.kernel import Kernel
-from engine.measure import Difference, PairedTimes, Verdict, differences
+from engine.measure import Difference, PairedTimes, differences
 from engine.tune.control import Stopped
 from engine.tune.workbench import Workbench
-from engine.vocabulary import Measurement, Schedule
+from engine.vocabulary import Measurement, Schedule, Verdict
 
 FINALISTS = 4
 NEAR_SHARE = 0.05
@@ -36,7 +36,9 @@ def pick_finalist(bench: Workbench, kernel: Kernel, measured: Sequence[Measureme
         return finalists[0] if finalists else None
     keys = tuple(item.schedule.key for item in finalists)
     known = bench.recorder.compared(kernel)
-    if known is not None and known.schedules == keys:
+    if known is not None and known.schedules != keys:
+        known = None
+    if known is not None:
         verdicts = tuple(map(Verdict, known.verdicts))
         numbers = zip(known.ratios, known.lows, known.highs, known.p_values, known.effects, verdicts, strict=True)
         found, processes, noise_share = tuple(Difference(*row) for row in numbers), known.processes, known.noise_share
@@ -61,7 +63,7 @@ def pick_finalist(bench: Workbench, kernel: Kernel, measured: Sequence[Measureme
         p_values=tuple(item.p_value for item in found),
         effects=tuple(max(-LARGEST_EFFECT, min(LARGEST_EFFECT, item.effect)) for item in found),
         verdicts=tuple(str(item.verdict) for item in found),
-        cached=known is not None and known.schedules == keys,
+        cached=known is not None,
     )
     bench.log(f"{kernel.label or kernel.key}: {_sentence(found, chosen, processes)}")
     return finalists[chosen]

@@ -88,13 +88,14 @@ class Finish:
             except futures.CancelledError:
                 raise Stopped from None
             self._pending.pop(0)
+            self._take(measurement, leaf, kept=answer in self._kept)
             self._kept.discard(answer)
-            self._take(measurement, leaf)
 
-    def _take(self, measurement: Measurement, leaf: NodeRecord) -> None:
+    def _take(self, measurement: Measurement, leaf: NodeRecord, *, kept: bool) -> None:
         if measurement.status is Status.NOT_RECORDED:
             return
-        self._bench.recorder.record(measurement, run=self._bench.run, trial=0, nodes=(leaf,))
+        if not kept:
+            self._bench.recorder.record(measurement, run=self._bench.run, trial=0, nodes=(leaf,))
         self._bench.tally.count(measurement)
         self._measured.append(measurement)
         us = measurement.us

@@ -6,7 +6,8 @@ import pytest
 
 from engine.ir import Graph, GraphBuilder, Kernel
 from engine.ir.column_groups import GroupError, column_group
-from engine.ir.siblings import product_parts, reached_products, storage_roots
+from engine.ir.siblings import product_parts, reached_products
+from engine.ir.views import storage_roots
 from tests.codegen.epilogue_bodies import gate_beside_a_third, partial_sums, projections
 from tests.ir.graphs import contiguous
 
