@@ -5,29 +5,35 @@ The order of this table is the canonical order: forks ask their knobs in it, and
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
-from engine.vocabulary import KnobValue
+from engine.vocabulary import KnobValue, Schedule
 
 
 @dataclass(frozen=True, slots=True)
 class Knob:
-    """A named tuning dimension. `off` is stamped into a finished schedule where the knob has no effect."""
+    """A named tuning dimension. `off` is stamped into a finished schedule where the knob has no effect.
+
+    An `optional` knob is asked only of the kernels that it can pay for; a schedule without it has it off.
+    """
 
     name: str
     values: tuple[KnobValue, ...]
     off: KnobValue
     meaning: str
+    optional: bool = False
 
 
 _TABLE = (
-    Knob("BLOCK_M", (16, 32, 64, 128, 256), 0, "rows of the output tile of a contraction"),
+    Knob("BLOCK_M", (1, 2, 4, 8, 16, 32, 64, 128, 256), 0, "rows of the output tile; below 16 no dot multiplies it"),
     Knob("BLOCK_N", (16, 32, 64, 128, 256), 0, "columns of the output tile of a contraction"),
     Knob("BLOCK_K", (16, 32, 64, 128, 256), 0, "depth of one step of the contraction's main loop"),
     Knob("PRECISION", ("ieee", "tf32x3", "tf32"), "ieee", "how fp32 operands are multiplied"),
     Knob("LOADS", ("pointer", "descriptor"), "pointer", "pointer arithmetic or TMA tensor descriptors"),
     Knob("GROUP_M", (1, 4, 8), 1, "tile rows visited before the raster moves to the next column"),
     Knob("PERSISTENT", (False, True), False, "one program a multiprocessor walks the tiles in a loop"),
+    Knob("DIAGONAL", (False, True), False, "a loop of its own for the keys that a causal mask cuts", optional=True),
     Knob("ROWS", (1, 2, 4, 8, 16), 0, "rows that one program of a rowwise kernel handles at once"),
     Knob(
         "COLUMNS",
@@ -41,12 +47,15 @@ _TABLE = (
     Knob("EVICTION", ("", "evict_first", "evict_last"), "", "L2 eviction hint of streamed loads"),
     Knob("NUM_WARPS", (1, 2, 4, 8, 16, 32), 4, "warps a program"),
     Knob("NUM_STAGES", (1, 2, 3, 4, 5), 1, "software pipelining depth of the main loop"),
+    Knob("MAXNREG", (0, 128), 0, "registers that the compiler may give a thread; 0 as many as it likes", optional=True),
+    Knob("ACF", ("",), "", "sha256 of the controls file that ptxas assembles with; none is empty", optional=True),
 )
 
 KNOBS: dict[str, Knob] = {knob.name: knob for knob in _TABLE}
 STRUCTURAL_VALUES: tuple[KnobValue, ...] = (
     *("fused", "apart", "merged"),
-    *("scaled", "producer", "whole", "halves", "quarters", "eighths", "stored", "turned"),
+    *("scaled", "producer", "whole", "halves", "quarters", "eighths"),
+    *("sixteenths", "thirtyseconds", "stored", "turned"),
 )
 """Answers of a structural fork, in canonical order. Its knobs are numbered by site, so they stand in no table."""
 
@@ -63,3 +72,41 @@ def canonical_position(name: str, value: KnobValue) -> tuple[int, int]:
         return len(KNOBS), STRUCTURAL_VALUES.index(value) if value in STRUCTURAL_VALUES else 0
     values: tuple[KnobValue, ...] = (*knob.values, knob.off)
     return KNOB_ORDER[name], values.index(value) if value in values else len(values)
+
+
+class BadKnobs(ValueError):
+    """One sentence for a person: what can't be understood of the knobs that were typed, and what to write."""
+
+
+_WORD = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(\S*)")
+
+
+def parse_knobs(text: str) -> Schedule:
+    """The schedule that a person typed or a command printed, NAME=value NAME=value. Raises BadKnobs.
+
+    A name is typed in any case; the values are those of a text, whether legal or not.
+    """
+    knobs: dict[str, KnobValue] = {}
+    for word in text.split():
+        found = _WORD.fullmatch(word)
+        if found is None:
+            raise BadKnobs(f"{word} is no knob value: write NAME=value, as in BLOCK_M=64")
+        name = found[1].upper() if found[1].upper() in KNOBS else found[1]
+        if name in knobs:
+            raise BadKnobs(f"{name} stands twice: leave one of them away")
+        knobs[name] = _typed_value(name, found[2])
+    if not knobs:
+        raise BadKnobs("no knob is given: write NAME=value for each, as in BLOCK_M=64 NUM_WARPS=4")
+    return Schedule.of(knobs)
+
+
+def _typed_value(name: str, text: str) -> KnobValue:
+    knob = KNOBS.get(name)
+    if knob is not None and isinstance(knob.values[0], str):
+        return text
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    try:
+        return int(text)
+    except ValueError:
+        return text

@@ -6,6 +6,8 @@ Every family is one object with its knobs, the forks it asks, the rules its sche
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import lru_cache
 from types import MappingProxyType
 
 from engine.codegen import legality
@@ -14,9 +16,10 @@ from engine.codegen.contraction import Contraction
 from engine.codegen.dependent_launch import with_dependent_launch
 from engine.codegen.extern import Extern
 from engine.codegen.family import Family
+from engine.codegen.machine_code import machine_code
 from engine.codegen.pointwise import Pointwise
 from engine.codegen.rowwise import Rowwise
-from engine.codegen.source import Argument, KernelSource
+from engine.codegen.source import CONTROLS_FOLDER, Argument, KernelSource
 from engine.codegen.space import ScheduleSpace
 from engine.ir.kernel import Kernel
 from engine.vocabulary import Schedule, Target
@@ -30,7 +33,15 @@ _H200 = Target()
 
 
 def schedule_space(kernel: Kernel, target: Target) -> ScheduleSpace:
-    """The kernel's forks on `target`, as a tree that a search walks. Raises KeyError for an unknown family."""
+    """The kernel's forks on `target`, as a tree that a search walks. Raises KeyError for an unknown family.
+
+    Remembered, because who searches a kernel also lists its schedules, which is most of the work.
+    """
+    return _remembered_space(kernel, target)
+
+
+@lru_cache(maxsize=64)
+def _remembered_space(kernel: Kernel, target: Target) -> ScheduleSpace:
     return ScheduleSpace(FAMILIES[kernel.family], kernel, target)
 
 
@@ -45,6 +56,11 @@ def illegal_because(kernel: Kernel, schedule: Schedule, target: Target) -> str |
     if family is None:
         return f"{kernel.family} is no kernel family; the families are {', '.join(FAMILIES)}."
     return legality.illegal_because(family, kernel, schedule, target)
+
+
+def acf_of(schedule: Schedule) -> str:
+    """The sha256 of the controls file that the schedule is assembled with; "" for none."""
+    return str(schedule.as_dict().get(legality.ACF, ""))
 
 
 def declined_because(kernel: Kernel) -> str | None:
@@ -63,20 +79,26 @@ def is_generated(kernel: Kernel) -> bool:
 def render(kernel: Kernel, schedule: Schedule, target: Target = _H200, *, pdl: bool = False) -> KernelSource:
     """The source of a legal schedule. `target` gives a persistent kernel its number of programs.
 
-    With `pdl` it is fit for programmatic dependent launch (capability 90 and above).
+    With `pdl` it is fit for programmatic dependent launch (capability 90 and above). The controls that the schedule
+    names change no text: they travel with the source to the assembler.
     """
     source = FAMILIES[kernel.family].render(kernel, schedule, target)
+    if acf := acf_of(schedule):
+        source = replace(source, acf=acf)
     return with_dependent_launch(source) if pdl else source
 
 
 __all__ = [
+    "CONTROLS_FOLDER",
     "FAMILIES",
     "Argument",
     "Family",
     "KernelSource",
+    "acf_of",
     "declined_because",
     "illegal_because",
     "is_generated",
+    "machine_code",
     "offered_schedules",
     "render",
     "schedule_space",

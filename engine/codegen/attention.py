@@ -19,8 +19,10 @@ _SMALLEST: dict[str, KnobValue] = {
     "BLOCK_N": 16,
     "PRECISION": "ieee",
     "LOADS": "pointer",
+    "DIAGONAL": False,
     "NUM_WARPS": 1,
     "NUM_STAGES": 1,
+    "MAXNREG": 0,
 }
 
 
@@ -39,12 +41,14 @@ class Attention:
 
     def forks(self, kernel: Kernel, target: Target) -> tuple[Fork, ...]:
         offered = offered_values(attention_facts(kernel.body))
+        optional = [(name, offered[name]) for name in ("DIAGONAL", "MAXNREG") if len(offered[name]) > 1]
         return (
             fork_over(("BLOCK_M", offered["BLOCK_M"])),
             fork_over(("BLOCK_N", offered["BLOCK_N"])),
             fork_over(("PRECISION", offered["PRECISION"])),
             fork_over(("LOADS", offered["LOADS"])),
             fork_over(("NUM_WARPS", (1, 2, 4, 8)), ("NUM_STAGES", (1, 2, 3, 4))),
+            *(fork_over(knob) for knob in optional),
         )
 
     def rules(self, kernel: Kernel, target: Target) -> tuple[Rule, ...]:

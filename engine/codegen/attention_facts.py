@@ -54,7 +54,8 @@ class AttentionFacts:
     """`batch` matrices of `rows` queries and `keys` keys; heads of `depth` for the scores, of `width` for the values.
 
     `depth_block` and `width_block` are these as tile sizes. `out_place` says where in output storage the element goes
-    that the values' matmul computes.
+    that the values' matmul computes. `peaks` and `totals` are outputs with the largest logit and the sum of powers of
+    each row, which a kernel without a mask may give as well.
     """
 
     body: Graph
@@ -71,10 +72,21 @@ class AttentionFacts:
     value: Loaded
     masking: Masking
     outputs: tuple[tuple[Output, Frame], ...]
+    peaks: tuple[Output, ...] = ()
+    totals: tuple[Output, ...] = ()
 
     @property
     def element_bytes(self) -> int:
         return DTYPE_BYTES[self.dtype]
+
+    @property
+    def diagonal(self) -> bool:
+        """Whether the mask is causal and nothing else: every key up to the diagonal is seen as it is scored."""
+        masking, body = self.masking, self.body
+        conditions = {condition.index for condition in masking.conditions}
+        between = [body.ops[i] for i in self.chain.path if i > masking.scaled]
+        causal = masking.bounds.low is not None and masking.bounds.high is None and masking.bounds.exact
+        return causal and masking.infinite and all(op.kind == "where" and op.inputs[0] in conditions for op in between)
 
     @property
     def depth_block(self) -> int:
@@ -105,6 +117,11 @@ def attention_facts(body: Graph) -> AttentionFacts:
         _loaded(body, values.inputs[1], batch, (keys, width), "values"),
     )
     _check_single_use(body, chain)
+    masking, outputs = read_masking(body, chain), stored_outputs(body)
+    peaks, totals = (tuple(o for o in outputs if o.index == index) for index in (chain.peak, chain.total))
+    if (peaks or totals) and not masking.plain:
+        raise Unsupported("The largest logit of a row leaves an attention kernel only where nothing is masked.")
+    results = tuple(output for output in outputs if output not in (*peaks, *totals))
     return AttentionFacts(
         body,
         chain,
@@ -116,8 +133,10 @@ def attention_facts(body: Graph) -> AttentionFacts:
         body.ops[scores.inputs[0]].out.dtype,
         bool(scores.attribute("allow_tf32", False) and values.attribute("allow_tf32", False)),
         *operands,
-        read_masking(body, chain),
-        tuple((output, _place(body, chain.values, output)) for output in stored_outputs(body)),
+        masking,
+        tuple((output, _place(body, chain.values, output)) for output in results),
+        peaks,
+        totals,
     )
 
 

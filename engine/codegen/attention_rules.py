@@ -29,6 +29,12 @@ _MOST_MMA_OF_A_THREAD = 128
 _MOST_COMPUTED_OF_A_THREAD = 64
 """Elements of a computed tile a thread up to which a norm and a rotation of it don't spill (ptxas, sm_90)."""
 _MOST_UNROLLED = 1024
+_MANY_KEYS = 1024
+"""From so many keys on a program's loop is long beside its start and its end."""
+_CAP = 128
+"""Registers of a thread that let 512 threads share a multiprocessor."""
+_SPILLED = 1.3
+"""How many times the cap a kernel may want: beyond that it spills in its loop."""
 
 
 def offered_values(facts: AttentionFacts) -> dict[str, tuple[KnobValue, ...]]:
@@ -39,6 +45,8 @@ def offered_values(facts: AttentionFacts) -> dict[str, tuple[KnobValue, ...]]:
         "BLOCK_N": values_up_to("BLOCK_N", facts.keys),
         "PRECISION": precision_values(facts.dtype, facts.allow_tf32),
         "LOADS": ("pointer", "descriptor") if described else ("pointer",),
+        "DIAGONAL": (False, True) if facts.diagonal and facts.keys >= _MANY_KEYS else (False,),
+        "MAXNREG": (0, _CAP) if facts.element_bytes == 2 and min(facts.rows, facts.keys) >= _MANY_KEYS else (0,),
     }
 
 
@@ -51,11 +59,14 @@ def attention_rules(facts: AttentionFacts, target: Target) -> tuple[Rule, ...]:
         Rule(("BLOCK_M", "BLOCK_N", "LOADS"), _descriptors(facts, target)),
         Rule((*_TILE, "NUM_WARPS"), _accumulators(facts)),
         Rule(("BLOCK_N", "NUM_STAGES"), _shared(facts, target)),
+        Rule(("BLOCK_M", "BLOCK_N", "DIAGONAL"), _diagonal(facts)),
         Rule((*_TILE, "PRECISION", "LOADS", "NUM_WARPS"), _warps(facts, target), law=False),
         Rule((*_TILE, "NUM_STAGES"), _shared_in_all(facts, target), law=False),
         Rule(("BLOCK_N", "NUM_STAGES"), _stages(facts), law=False),
         Rule((*_TILE, "PRECISION", "NUM_WARPS"), _float32_work(facts), law=False),
         Rule((*_TILE, "NUM_WARPS"), _computed_tiles(facts), law=False),
+        Rule(("BLOCK_M", "DIAGONAL"), _wide_diagonal, law=False),
+        Rule((*_TILE, "PRECISION", "NUM_WARPS", "NUM_STAGES", "MAXNREG"), _cap(facts, target), law=False),
     )
 
 
@@ -120,12 +131,54 @@ def _shared(facts: AttentionFacts, target: Target) -> Check:
     return broken
 
 
+def _diagonal(facts: AttentionFacts) -> Check:
+    def broken(v: Values) -> str | None:
+        if not v.get("DIAGONAL", False):
+            return None
+        if not facts.diagonal:
+            return "DIAGONAL takes a causal mask out of the loop, and here it is another one, or not the only one."
+        if facts.keys % int(v["BLOCK_N"]) or facts.rows <= int(v["BLOCK_M"]):
+            return "DIAGONAL needs several blocks of queries, and blocks of keys that divide them."
+        return None
+
+    return broken
+
+
+def _wide_diagonal(v: Values) -> str | None:
+    if v.get("DIAGONAL", False) and int(v["BLOCK_M"]) < WGMMA_ROWS:
+        return f"A loop for the diagonal of {v['BLOCK_M']} queries is as long as the mask that it saves."
+    return None
+
+
+def _all_shared_bytes(facts: AttentionFacts, v: Values) -> int:
+    query = int(v["BLOCK_M"]) * max(facts.depth_block, facts.width_block) * facts.element_bytes
+    needed = int(v["NUM_STAGES"]) * stage_bytes(facts, v) + query
+    return needed + int(v["BLOCK_N"]) * facts.depth_block * facts.element_bytes if facts.key.computed else needed
+
+
+def _cap(facts: AttentionFacts, target: Target) -> Check:
+    """A cap pays where one more program fits a multiprocessor and little spills; wgmma's registers are those that
+    ptxas reported (see `engine.prior.geometry`)."""
+
+    def broken(v: Values) -> str | None:
+        cap, threads = int(v.get("MAXNREG", 0)), 32 * int(v["NUM_WARPS"])
+        if not cap:
+            return None
+        wanted = 40 + 1.2 * int(v["BLOCK_M"]) * (int(v["BLOCK_N"]) + facts.width_block) / threads
+        fit = target.shared_bytes_per_multiprocessor // (_all_shared_bytes(facts, v) + 1024)
+        with_cap, without = (
+            min(fit, int(target.registers_per_multiprocessor // (threads * count))) for count in (cap, wanted)
+        )
+        if not _on_wgmma(facts, v, target) or wanted > _SPILLED * cap or with_cap <= without:
+            return f"MAXNREG={cap} puts no more programs on a multiprocessor, or spills."
+        return None
+
+    return broken
+
+
 def _shared_in_all(facts: AttentionFacts, target: Target) -> Check:
     def broken(v: Values) -> str | None:
-        query = int(v["BLOCK_M"]) * max(facts.depth_block, facts.width_block) * facts.element_bytes
-        needed = int(v["NUM_STAGES"]) * stage_bytes(facts, v) + query
-        if facts.key.computed:
-            needed += int(v["BLOCK_N"]) * facts.depth_block * facts.element_bytes
+        needed = _all_shared_bytes(facts, v)
         if needed <= target.shared_bytes:
             return None
         return f"It needs about {needed} bytes of shared memory, and a block has {target.shared_bytes}."

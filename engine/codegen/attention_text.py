@@ -38,6 +38,7 @@ def attention_source(facts: AttentionFacts, values: Values) -> KernelSource:
         (facts.batch * writer.tiles, 1, 1),
         int(values["NUM_WARPS"]),
         int(values["NUM_STAGES"]),
+        maxnreg=int(values.get("MAXNREG", 0)),
     )
 
 
@@ -48,6 +49,7 @@ class _Writer:
         self.block_n = int(values["BLOCK_N"])
         self.precision = f', input_precision="{values["PRECISION"]}"' if facts.dtype == "float32" else ""
         self.descriptors = values["LOADS"] == "descriptor"
+        self.diagonal = bool(values.get("DIAGONAL", False))
         self.tiles = -(-facts.rows // self.block_m)
         self.emitter = Emitter(facts.body)
         rows_mask = f"rows < {facts.rows}" if facts.rows % self.block_m else ""
@@ -86,6 +88,13 @@ class _Writer:
         line(f"acc = tl.zeros(({self.block_m}, {self.facts.width_block}), tl.float32)")
         query = self._tile(self.facts.query, "query_desc", (self.rows, self.query_depth), self._first())
         first, last = self._loop_bounds()
+        if self.diagonal:
+            # Every row of the block sees the keys in front of `whole`.
+            seen = f"tl.maximum(first + {1 - (self.facts.masking.bounds.low or 0)}, 0)"
+            line(f"whole = tl.minimum({self.facts.keys}, {seen}) // {self.block_n} * {self.block_n}")
+            with self.emitter.block(f"for start in tl.range({first}, whole, {self.block_n}):", "start"):
+                self._write_step(query, masked=False)
+            first = "whole"
         with self.emitter.block(f"for start in tl.range({first}, {last}, {self.block_n}):", "start"):
             self._write_step(query)
         self._write_epilogue()
@@ -132,18 +141,18 @@ class _Writer:
         """The first query of the block."""
         return "first" if self.tiles > 1 else "0"
 
-    def _write_step(self, query: str) -> None:
+    def _write_step(self, query: str, *, masked: bool = True) -> None:
         facts, emitter = self.facts, self.emitter
         if facts.key.computed:
             key = self._tile(facts.key, "key_desc", (self.keys, self.key_depth), "start") + ".T"
         else:
             key = self._tile(facts.key, "key_desc", (self.key_depth, self.columns), "start")
         emitter.line(f"scores = tl.dot({query}, {key}{self.precision})")
-        logits = self._logits()
+        logits = self._logits() if masked else "scores"
         factor = facts.masking.scale * _LOG2_E
         emitter.line(f"higher = tl.maximum(peak, tl.max({logits}, 1))")
         robust = not facts.masking.plain and not facts.masking.infinite
-        if facts.masking.plain and not self.ragged:
+        if (facts.masking.plain or not masked) and not self.ragged:
             emitter.line("base = higher")
         else:
             emitter.line(f"base = tl.where(higher == {_MINUS_INFINITY}, 0.0, higher)")
@@ -222,6 +231,12 @@ class _Writer:
         result = Value("result", "float32", frozenset({"rows", "d_value"}))
         for output, place in facts.outputs:
             emitter.store_at(output.position, output.spec, result, place, space)
+        places = [*([(self.batch, facts.rows)] if facts.batch > 1 else []), (self.rows, 1)]
+        scale = facts.masking.scale
+        peak = "peak[:, None]" if scale == 1.0 else f"peak[:, None] * {scale!r}"
+        for text, outputs in ((peak, facts.peaks), ("total[:, None]", facts.totals)):
+            for output in outputs:
+                emitter.store(output.position, output.spec, Value(text, "float32", frozenset({"rows"})), places)
 
     def _described(self) -> list[tuple[str, Loaded, tuple[int, int]]]:
         if not self.descriptors:

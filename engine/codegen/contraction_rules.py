@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from enum import Enum
-
 from engine.codegen.contraction_facts import ContractionFacts, Operand, tiles_of
+from engine.codegen.contraction_memory import Multiplier, multiplier, pipeline_bytes, scratch_bytes
 from engine.codegen.dot_rules import (
+    SMALLEST_SIDE,
     TILE_ELEMENTS,
     TMA_CAPABILITY,
     TMA_SIDE,
@@ -20,6 +20,7 @@ from engine.codegen.dot_rules import (
     wgmma_warps,
 )
 from engine.codegen.family import Rule, Values
+from engine.codegen.vector_rules import is_vector, vector_accumulators, vector_law, vector_rows, vector_warps
 from engine.vocabulary import KnobValue, Target
 
 _MOST_ACCUMULATORS = 64
@@ -42,7 +43,7 @@ def offered_values(facts: ContractionFacts) -> dict[str, tuple[KnobValue, ...]]:
     described = any(operand.matrix is not None for operand in facts.operands)
     widest = max(part.n for part in facts.parts)
     return {
-        "BLOCK_M": values_up_to("BLOCK_M", facts.m),
+        "BLOCK_M": (*vector_rows(facts.m), *values_up_to("BLOCK_M", facts.m)),
         "BLOCK_N": values_up_to("BLOCK_N", widest),
         "BLOCK_K": values_up_to("BLOCK_K", facts.k),
         "PRECISION": precision_values(facts.dtype, facts.allow_tf32),
@@ -57,13 +58,15 @@ def contraction_rules(facts: ContractionFacts, target: Target) -> tuple[Rule, ..
 
 def _laws(facts: ContractionFacts, target: Target) -> tuple[Rule, ...]:
     return (
-        *(Rule((name,), smallest_tile(name)) for name in _TILE),
+        *(Rule((name,), smallest_tile(name)) for name in _TILE[1:]),
+        Rule(("BLOCK_M",), _rows(facts)),
+        Rule(("BLOCK_M", "PRECISION", "LOADS"), vector_law),
         Rule(_TILE, _tile_limit),
         Rule(("BLOCK_N",), _whole_groups(facts)),
         Rule(("PERSISTENT",), _one_walk(facts)),
         Rule(("PRECISION",), precision_law(facts.dtype, facts.allow_tf32, "matmul")),
         Rule((*_TILE, "LOADS"), _descriptors(facts, target)),
-        Rule(("BLOCK_M", "BLOCK_N", "NUM_WARPS"), _accumulators(facts)),
+        Rule((*_TILE, "NUM_WARPS"), _accumulators(facts)),
         Rule(("BLOCK_M", "NUM_STAGES"), _shared_operand(facts)),
         Rule((*_TILE, "PRECISION", "LOADS", "NUM_WARPS", "NUM_STAGES"), _shared(facts, target)),
         Rule(("GROUP_M",), lambda v: None if int(v["GROUP_M"]) >= 1 else "GROUP_M is at least 1."),
@@ -75,6 +78,18 @@ def _tile_limit(v: Values) -> str | None:
     if max(m * n, m * k, k * n) > TILE_ELEMENTS:
         return f"A tile of {m} x {n} x {k} is larger than the {TILE_ELEMENTS} elements that Triton allows a block."
     return None
+
+
+def _rows(facts: ContractionFacts) -> Check:
+    def broken(v: Values) -> str | None:
+        m = int(v["BLOCK_M"])
+        if m >= SMALLEST_SIDE or 1 <= facts.m <= m:
+            return None
+        return (
+            f"BLOCK_M={m} is below {SMALLEST_SIDE}, the smallest tile of tl.dot, and doesn't hold all {facts.m} rows."
+        )
+
+    return broken
 
 
 def _whole_groups(facts: ContractionFacts) -> Check:
@@ -135,6 +150,8 @@ def _descriptor_block(facts: ContractionFacts, operand: Operand, block: tuple[in
 def _accumulators(facts: ContractionFacts) -> Check:
     def broken(v: Values) -> str | None:
         each = facts.products * int(v["BLOCK_M"]) * int(v["BLOCK_N"]) // (32 * int(v["NUM_WARPS"]))
+        if is_vector(v):
+            each = vector_accumulators(facts, v)
         return f"{each} accumulators a thread don't fit its 255 registers." if each > 255 else None
 
     return broken
@@ -150,60 +167,6 @@ def _shared_operand(facts: ContractionFacts) -> Check:
         )
 
     return broken
-
-
-class Multiplier(Enum):
-    """Which unit multiplies a tile, as Triton 3.6 chooses it."""
-
-    FMA = "fma"
-    MMA_SYNC = "mma.sync"
-    WGMMA = "wgmma"
-
-
-def multiplier(facts: ContractionFacts, v: Values, target: Target) -> Multiplier:
-    """wgmma needs sm_90, 64 rows and groups of four warps; `ieee` products of float32 have no tensor core."""
-    if facts.dtype == "float32" and v["PRECISION"] == "ieee":
-        return Multiplier.FMA
-    groups = int(v["BLOCK_M"]) >= WGMMA_ROWS and int(v["NUM_WARPS"]) % 4 == 0
-    return Multiplier.WGMMA if groups and target.capability // 10 == 9 else Multiplier.MMA_SYNC
-
-
-def pipeline_bytes(facts: ContractionFacts, v: Values, target: Target, *, least: bool = False) -> int:
-    """Shared memory of the main loop in bytes: a buffer a stage for wgmma, which reads it there, else one less.
-
-    tf32 wgmma takes its left tile through registers and keeps a turned copy of the right one; scalar FMAs turn a tile
-    that TMA loads the other way round. With `least`, only what is certain: tiles that are loaded in 16-byte pieces and
-    multiplied as they are. Fitted to the sizes that Triton 3.6 reports for sm_90.
-    """
-    k, stages = int(v["BLOCK_K"]), int(v["NUM_STAGES"])
-    unit = multiplier(facts, v, target)
-    tf32 = unit is Multiplier.WGMMA and facts.element_bytes == 4
-    total, turned = 0, 0
-    rights = ((right, int(v["BLOCK_N"])) for right in facts.rights)
-    for operand, extent in ((facts.left, int(v["BLOCK_M"])), *rights):
-        if least and operand.matrix is None:
-            continue
-        buffers = stages if unit is Multiplier.WGMMA else stages - 1
-        if tf32:
-            buffers += -1 if operand is facts.left else 0 if least else 1
-        tile = extent * k * facts.element_bytes
-        total += max(buffers, 0) * tile
-        if v["LOADS"] == "descriptor" and operand.matrix is not None and operand.matrix.transposed:
-            turned = max(turned, tile)
-    return total + turned if unit is Multiplier.FMA and not least else total
-
-
-def scratch_bytes(facts: ContractionFacts, v: Values, target: Target) -> int:
-    """Shared memory in bytes where a persistent kernel turns an output tile while the next one's loads are in flight.
-
-    An upper bound, which wgmma tiles of 16-bit outputs mostly reach; fitted like `pipeline_bytes`.
-    """
-    if not v["PERSISTENT"]:
-        return 0
-    widest = max(output.spec.element_bytes for output in facts.outputs)
-    if multiplier(facts, v, target) is not Multiplier.WGMMA:
-        return int(v["BLOCK_M"]) * int(v["BLOCK_N"]) * widest
-    return min(int(v["BLOCK_M"]), 16 * int(v["NUM_WARPS"])) * min(int(v["BLOCK_N"]), 128) * widest
 
 
 def _shared(facts: ContractionFacts, target: Target) -> Check:
@@ -229,9 +192,9 @@ def _shared_in_all(facts: ContractionFacts, target: Target) -> Check:
 def _tastes(facts: ContractionFacts, target: Target) -> tuple[Rule, ...]:
     return (
         Rule(("BLOCK_M", "BLOCK_N"), _tile_shape(facts, target), law=False),
-        Rule(("BLOCK_K",), _depth(facts), law=False),
+        Rule(("BLOCK_M", "BLOCK_K"), _depth(facts), law=False),
         Rule(("BLOCK_M", "BLOCK_N", "GROUP_M", "PERSISTENT"), _raster(facts, target), law=False),
-        Rule(("BLOCK_M", "BLOCK_N", "PRECISION", "NUM_WARPS"), _warps(facts, target), law=False),
+        Rule((*_TILE, "PRECISION", "NUM_WARPS"), _warps(facts, target), law=False),
         Rule(
             (*_TILE, "PRECISION", "LOADS", "PERSISTENT", "NUM_WARPS", "NUM_STAGES"),
             _shared_in_all(facts, target),
@@ -260,7 +223,7 @@ def _depth(facts: ContractionFacts) -> Check:
         k = int(v["BLOCK_K"])
         if k * facts.element_bytes < 64 and facts.k * facts.element_bytes >= 256:
             return f"BLOCK_K={k} loads rows shorter than 64 bytes."
-        if k >= facts.k > 64:
+        if k >= facts.k > 64 and not is_vector(v):
             return f"BLOCK_K={k} takes all of {facts.k} in one step, which nothing overlaps."
         return None
 
@@ -276,6 +239,8 @@ def _raster(facts: ContractionFacts, target: Target) -> Check:
         if int(v["GROUP_M"]) > 1 and operands <= _CACHED_BYTES:
             return f"GROUP_M saves nothing where both operands, {operands} bytes, stay in L2."
         tiles = tiles_of(facts, m, n)
+        if v["PERSISTENT"] and is_vector(v):
+            return "PERSISTENT walks tiles one after the other, and a program without a dot has nothing to overlap."
         if v["PERSISTENT"] and tiles <= target.multiprocessors:
             return f"{tiles} tiles leave nothing to walk for {target.multiprocessors} programs."
         return None
@@ -286,6 +251,8 @@ def _raster(facts: ContractionFacts, target: Target) -> Check:
 def _warps(facts: ContractionFacts, target: Target) -> Check:
     def broken(v: Values) -> str | None:
         m, n, warps = int(v["BLOCK_M"]), int(v["BLOCK_N"]), int(v["NUM_WARPS"])
+        if is_vector(v):
+            return vector_warps(facts, v)
         each = facts.products * m * n // (32 * warps)
         wgmma = multiplier(facts, v, target) is Multiplier.WGMMA
         most = _MOST_WGMMA_ACCUMULATORS if wgmma else _MOST_ACCUMULATORS
@@ -307,7 +274,7 @@ def _stages(facts: ContractionFacts) -> Check:
         if deeper := deeper_than_loop(stages, steps):
             return deeper
         raced = facts.shares_operand and int(v["BLOCK_M"]) >= WGMMA_ROWS
-        if stages == 1 and steps > 2 and not raced:
+        if stages == 1 and steps > 2 and not raced and not is_vector(v):
             return "NUM_STAGES=1 loads and multiplies in turn."
         return None
 

@@ -1,6 +1,6 @@
 """The text of a contraction kernel: raster, main loop with pointer or TMA loads, epilogue.
 
-Products that lie side by side are a function each, and the tile's number says which one a program calls.
+Of products that lie side by side the tile's number says which one a program computes.
 
 A prologue makes a new tile before it is multiplied, and a tile that is multiplied is never computed on elsewhere:
 Triton 3.6 miscompiles a pipelined loop in which one loaded tile feeds both a wgmma and elementwise code.
@@ -18,8 +18,10 @@ from engine.codegen.emit import Axis, Emitter
 from engine.codegen.expressions import POINTER_TYPE, TRITON_TYPE, cast_text
 from engine.codegen.expressions import Operand as Scalar
 from engine.codegen.family import Values
-from engine.codegen.module_text import Function, module_text, pointer_arguments
+from engine.codegen.module_text import module_text, pointer_arguments
+from engine.codegen.side_by_side import Product, side_by_side
 from engine.codegen.source import Argument, KernelSource
+from engine.codegen.vector_rules import is_vector
 from engine.vocabulary import Target
 
 ENTRY = "contraction"
@@ -36,35 +38,17 @@ def contraction_source(facts: ContractionFacts, values: Values, target: Target) 
         arguments = writers[0].arguments(lines)
         text = module_text(ENTRY, arguments, lines)
     else:
-        functions = [_product(writer, number) for number, writer in enumerate(writers)]
-        arguments = _joined([w.arguments(f.lines) for w, f in zip(writers, functions, strict=True)])
-        text = module_text(ENTRY, arguments, _branches(writers, functions), functions)
+        lines, functions = side_by_side([writer.write_product() for writer in writers])
+        used = [line for function in functions for line in function.lines] + lines
+        arguments = _joined([writer.arguments(used) for writer in writers])
+        text = module_text(ENTRY, arguments, lines, functions)
     return KernelSource(text, ENTRY, arguments, (grid, 1, 1), int(values["NUM_WARPS"]), int(values["NUM_STAGES"]))
-
-
-def _product(writer: _Writer, number: int) -> Function:
-    """One of several products side by side, as a function of its tile: its names are its own."""
-    lines = writer.write_tile()
-    return Function(f"product{number}", ("tile", *(a.name for a in writer.arguments(lines))), tuple(lines))
 
 
 def _joined(arguments: Sequence[Sequence[Argument]]) -> tuple[Argument, ...]:
     """Every argument once: input pointers, output pointers, descriptors, each in order."""
     found = {argument.name: argument for each in arguments for argument in each}
     return tuple(sorted(found.values(), key=lambda a: (bool(a.block), a.kind == "output", a.index, a.name)))
-
-
-def _branches(writers: Sequence[_Writer], functions: Sequence[Function]) -> list[str]:
-    """The entry's lines: the tile's number says whose tile it is, and all threads of a program agree on it."""
-    lines = ["    tile = tl.program_id(0)"]
-    start = 0
-    for number, (writer, function) in enumerate(zip(writers, functions, strict=True)):
-        place = f"tile - {start}" if start else "tile"
-        start += writer.tiles
-        last = number == len(writers) - 1
-        lines.append("    else:" if last else f"    {'elif' if number else 'if'} tile < {start}:")
-        lines.append(f"        {function.name}({', '.join((place, *function.parameters[1:]))})")
-    return lines
 
 
 class _Writer:
@@ -75,6 +59,7 @@ class _Writer:
         self.block_n = int(values["BLOCK_N"])
         self.block_k = int(values["BLOCK_K"])
         self.group_m = int(values["GROUP_M"])
+        self.stages = int(values["NUM_STAGES"])
         self.precision = str(values["PRECISION"])
         self.persistent = bool(values["PERSISTENT"])
         self.descriptors = values["LOADS"] == "descriptor"
@@ -127,11 +112,39 @@ class _Writer:
     def write_tile(self) -> list[str]:
         """The lines that compute the tile whose number is in `tile`."""
         self._write_raster()
-        self._write_main_loop()
+        self._write_place()
+        self._write_loop()
+        self._write_epilogue()
+        return self.emitter.lines
+
+    def write_product(self) -> Product:
+        """The same in its parts, for a kernel that computes several products."""
+        ends = []
+        for write in (self._write_raster, self._write_place, self._write_loop, self._write_epilogue):
+            write()
+            ends.append(len(self.emitter.lines))
+        lines = self.emitter.lines
+        raster, place, loop, epilogue = (lines[a:b] for a, b in zip([0, *ends], ends, strict=False))
+        return Product(self.tiles, self._only_right(), tuple(raster), tuple(place), tuple(loop), tuple(epilogue))
+
+    def _only_right(self) -> str:
+        """The argument that holds the right matrix; empty where there are several or it is computed."""
+        right, *others = self.facts.rights
+        if others or right.source is None:
+            return ""
+        described = self.descriptors and right.matrix is not None
+        return self._descriptor_name(right) if described else f"in{self.facts.body.inputs.index(right.source)}"
+
+    def _write_loop(self) -> None:
+        if is_vector({"BLOCK_M": self.block_m}):
+            self._write_vector_loop()
+        else:
+            self._write_main_loop()
+
+    def _write_epilogue(self) -> None:
         block = (self.block_m, self.block_n)
         names = [_numbered("acc", number) for number in range(self.facts.products)]
         EpilogueWriter(self.facts, self.emitter, self.rows, self.cols, block).write(names)
-        return self.emitter.lines
 
     def _write_raster(self) -> None:
         """From the tile's number to its row, column and batch; GROUP_M rows of tiles share their columns in L2."""
@@ -159,8 +172,40 @@ class _Writer:
             line(f"group_m = tl.minimum({self.tiles_m} - first_m, {group})")
             line(f"tile_m = first_m + {name} % {width} % group_m")
             line(f"tile_n = {name} % {width} // group_m")
+
+    def _write_place(self) -> None:
+        line = self.emitter.line
         line(f"rows = tile_m * {self.block_m} + tl.arange(0, {self.block_m})[:, None]")
         line(f"cols = tile_n * {self.block_n} + tl.arange(0, {self.block_n})[None, :]")
+
+    def _write_vector_loop(self) -> None:
+        """Rows times the right tiles element by element; a sum a row and element, added up over the depth at the end.
+
+        Triton pipelines loads that no dot reads only where the loop itself names its stages.
+        """
+        facts, emitter = self.facts, self.emitter
+        emitter.line(f"k_col = tl.arange(0, {self.block_k})[:, None]")
+        block = (self.block_k, self.block_n)
+        for row in range(facts.m) if facts.m > 1 else ():
+            emitter.line(f"row{row} = tl.full((), {row}, tl.int32)")
+        sums = [[f"{_numbered('sum', number)}_{row}" for row in range(facts.m)] for number in range(facts.products)]
+        for name in (name for names in sums for name in names):
+            emitter.line(f"{name} = tl.zeros({block}, tl.float32)")
+        with emitter.block(f"for k in tl.range(0, {facts.k}, {self.block_k}, num_stages={self.stages}):", "k"):
+            lefts = [
+                self._tile(facts.left, f"left{row}", (Axis(f"row{row}", facts.m), self.right_k), (self.block_k, 1))
+                for row in range(facts.m)
+            ]
+            for number, operand in enumerate(facts.rights):
+                right = self._tile(operand, _numbered("right", number), (self.right_k, self.cols), block)
+                for left, name in zip(lefts, sums[number], strict=True):
+                    emitter.line(f"{name} += {left}.to(tl.float32) * {right}.to(tl.float32)")
+        for number, names in enumerate(sums):
+            acc = _numbered("acc", number)
+            *others, last = (f"tl.sum({name}, 0, keep_dims=True)" for name in names)
+            emitter.line(f"{acc} = {last}")
+            for row, text in enumerate(others):
+                emitter.line(f"{acc} = tl.where(rows == {row}, {text}, {acc})")
 
     def _write_main_loop(self) -> None:
         facts, emitter = self.facts, self.emitter

@@ -28,6 +28,8 @@ class _Statement:
 
     start: int
     text: str
+    calls: bool = False
+    """Whether it calls functions that access memory."""
 
     @property
     def is_loop(self) -> bool:
@@ -45,32 +47,45 @@ class _Statement:
 def with_dependent_launch(source: KernelSource) -> KernelSource:
     """The source with the two lines, to be launched that way; its results are the same. Others stay untouched."""
     lines = source.text.rstrip("\n").split("\n")
-    for body, end in reversed(_working_functions(lines, source.entry)):
-        statements = _statements(lines[:end], body)
-        first = next((s.start for s in statements if s.reads or s.writes), body)
+    called, working = _working_functions(lines, source.entry)
+    for body, end in reversed(working):
+        statements = [_called(statement, called) for statement in _statements(lines[:end], body)]
+        first = next((s.start for s in statements if s.reads or s.writes or s.calls), body)
         last = max(_behind_main_loop(statements, end), first)
         lines[last:last] = [f"    {LAUNCH_DEPENDENTS}"]
         lines[first:first] = [f"    {WAIT}"]
     return replace(source, text="\n".join([*lines, ""]), pdl=True)
 
 
-def _working_functions(lines: Sequence[str], entry: str) -> list[tuple[int, int]]:
-    """First line and end of the functions that access memory: the entry, or, where it calls one of several that do and
-    does nothing else, all of those. So every program comes through one of them."""
+def _working_functions(lines: Sequence[str], entry: str) -> tuple[list[str], list[tuple[int, int]]]:
+    """The names of the functions besides the entry that access memory, and the first line and end of those to change.
+
+    Those are the entry, or, where it accesses nothing itself, all that it calls one of. So every program comes through
+    one of them.
+    """
     starts = [i for i, line in enumerate(lines) if line.startswith("def ")]
-    found = []
+    called: list[str] = []
+    places: list[tuple[int, int]] = []
     for start, after in zip(starts, [*starts[1:], len(lines)], strict=True):
         end = next((i for i in range(start + 1, after) if not lines[i].strip()), after)
-        if lines[start].startswith(f"def {entry}(") or re.search(_ACCESSES, "\n".join(lines[start:end])):
-            found.append((start + 1, end))
-    *called, last = found
-    return called or [last]
+        accesses = re.search(_ACCESSES, "\n".join(lines[start:end])) is not None
+        if lines[start].startswith(f"def {entry}("):
+            if accesses or not called:
+                places = [(start + 1, end)]
+        elif accesses:
+            called.append(lines[start].removeprefix("def ").partition("(")[0])
+            places.append((start + 1, end))
+    return called, places
+
+
+def _called(statement: _Statement, functions: Sequence[str]) -> _Statement:
+    return replace(statement, calls=any(re.search(rf"\b{name}\(", statement.text) for name in functions))
 
 
 def _behind_main_loop(statements: Sequence[_Statement], end: int) -> int:
     """The line behind the last loop that only reads; without one, the first that writes; else the function's end."""
     for number, statement in enumerate(statements):
-        if not statement.writes:
+        if not (statement.writes or statement.calls):
             continue
         loops = [place for place in range(number) if statements[place].is_loop and statements[place].reads]
         if loops:

@@ -10,6 +10,8 @@ from engine.vocabulary import KnobValue
 
 Check = Callable[[Values], str | None]
 
+SMALLEST_SIDE = 16
+"""The smallest side of a tile that tl.dot multiplies."""
 TILE_ELEMENTS = 2**20
 """The most elements that Triton allows a block."""
 TMA_SIDE = 256
@@ -24,7 +26,9 @@ def smallest_tile(name: str) -> Check:
     """tl.dot multiplies no tile with a side below 16."""
 
     def broken(v: Values) -> str | None:
-        return f"{name}={v[name]} is below 16, the smallest tile that tl.dot multiplies." if int(v[name]) < 16 else None
+        if int(v[name]) >= SMALLEST_SIDE:
+            return None
+        return f"{name}={v[name]} is below {SMALLEST_SIDE}, the smallest tile that tl.dot multiplies."
 
     return broken
 
@@ -50,8 +54,8 @@ def precision_law(dtype: str, allow_tf32: bool, product: str) -> Check:
 
 
 def values_up_to(name: str, extent: int) -> tuple[KnobValue, ...]:
-    """The knob's values up to the first that covers `extent`."""
-    values = KNOBS[name].values
+    """The knob's values that tl.dot multiplies, up to the first that covers `extent`."""
+    values = tuple(v for v in KNOBS[name].values if int(v) >= SMALLEST_SIDE)
     return tuple(v for i, v in enumerate(values) if i == 0 or int(values[i - 1]) < extent)
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 from engine.codegen.family import Family, Rule, Values
 from engine.ir.kernel import Kernel
 from engine.knobs import KNOBS
 from engine.vocabulary import KnobValue, Schedule, Target
 
 THREADS_OF_A_BLOCK = 1024
+REGISTERS_OF_A_THREAD = 256
+ACF = "ACF"
+"""The knob that every generated kernel may have besides those of its family: which controls ptxas assembles with."""
 
 
 def illegal_because(family: Family, kernel: Kernel, schedule: Schedule, target: Target) -> str | None:
@@ -19,16 +24,19 @@ def illegal_because(family: Family, kernel: Kernel, schedule: Schedule, target: 
     values = schedule.as_dict()
     if len(values) != len(schedule.knobs):
         return "The schedule names a knob twice."
-    missing = [name for name in family.knobs if name not in values]
+    missing = [name for name in family.knobs if name not in values and not KNOBS[name].optional]
     if missing:
         return f"The schedule lacks {', '.join(missing)}, which every {family.name} kernel needs."
-    unknown = [name for name in values if name not in family.knobs]
+    assembled = family.name != "extern"
+    unknown = [name for name in values if name not in family.knobs and not (assembled and name == ACF)]
     if unknown:
         return f"{unknown[0]} is no knob of a {family.name} kernel; its knobs are {', '.join(family.knobs)}."
     for name in family.knobs:
-        reason = wrong_value(name, values[name])
+        reason = wrong_value(name, values.get(name, KNOBS[name].off))
         if reason:
             return reason
+    if reason := wrong_controls(values.get(ACF, "")):
+        return reason
     declined = family.declined_because(kernel.body)
     if declined:
         return declined
@@ -56,11 +64,20 @@ def wrong_value(name: str, value: KnobValue) -> str | None:
         return None
     if name == "NUM_WARPS" and number * 32 > THREADS_OF_A_BLOCK:
         return f"NUM_WARPS={number} is {number * 32} threads, and a block has at most {THREADS_OF_A_BLOCK}."
+    if name == "MAXNREG" and (number % 8 or not 16 <= number <= REGISTERS_OF_A_THREAD):
+        return f"MAXNREG={number} is no multiple of 8 from 16 to {REGISTERS_OF_A_THREAD}, as registers are given out."
     if number < 1 or number > 65536:
         return f"{name}={number} is outside 1 to 65536."
-    if name in ("NUM_STAGES", "GROUP_M"):
+    if name in ("NUM_STAGES", "GROUP_M", "MAXNREG"):
         return f"NUM_STAGES={number} is more than 16." if name == "NUM_STAGES" and number > 16 else None
     return None if number & (number - 1) == 0 else f"{name}={number} is no power of two."
+
+
+def wrong_controls(value: KnobValue) -> str | None:
+    """Whether a value can name a controls file: the 64 hex digits of a sha256, or nothing for none."""
+    if isinstance(value, str) and (not value or re.fullmatch(r"[0-9a-f]{64}", value)):
+        return None
+    return f"ACF is the sha256 of a controls file, 64 hex digits, or empty for none, not {value!r}."
 
 
 def _kind_text(kind: type) -> str:

@@ -7,6 +7,9 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+CONTROLS_FOLDER = "acf"
+"""The folder inside a compile folder that holds what a source's `acf` may name."""
+
 
 @dataclass(frozen=True, slots=True)
 class Argument:
@@ -33,7 +36,8 @@ class KernelSource:
 
     Pointer arguments are 16-byte aligned by contract (the launcher allocates storage so, and the tensor's offset
     is added inside the text), which is what "divisible by 16" in the signature states. `pdl` says that the text waits
-    for the kernel before it, so that it may be started with programmatic dependent launch.
+    for the kernel before it, so that it may be started with programmatic dependent launch. `acf` names the controls
+    file that ptxas assembles with, "" none. `maxnreg` caps the registers of a thread, 0 doesn't.
     """
 
     text: str
@@ -43,6 +47,8 @@ class KernelSource:
     num_warps: int
     num_stages: int
     pdl: bool = False
+    acf: str = ""
+    maxnreg: int = 0
 
     @property
     def fingerprint(self) -> str:
@@ -50,7 +56,12 @@ class KernelSource:
         return hashlib.sha256(self.to_json().encode()).hexdigest()
 
     def to_json(self) -> str:
-        return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+        """Fields that say nothing are left out: the text is as it is where nobody knows of controls or caps."""
+        data = asdict(self)
+        for name in ("acf", "maxnreg"):
+            if not data[name]:
+                del data[name]
+        return json.dumps(data, sort_keys=True, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> KernelSource:

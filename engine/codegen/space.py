@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from engine.codegen.family import Family, Rule
-from engine.codegen.legality import first_broken
 from engine.ir.kernel import Kernel
 from engine.knobs import canonical_position
 from engine.vocabulary import Fork, KnobValue, Option, Schedule, Target
 
 Path = Sequence[Option]
+_Knobs = tuple[tuple[str, KnobValue], ...]
 
 
 class ScheduleSpace:
@@ -19,14 +19,18 @@ class ScheduleSpace:
     An option carries every knob value that follows from it: those it asks about and those that only one value
     completes. So the options of a finished path hold a full schedule, and no fork has a single answer, except when
     the whole space is one schedule. The answer depends on the path alone.
+
+    What was found is remembered, so that a space is asked cheaply once all that it offers was listed.
     """
 
     def __init__(self, family: Family, kernel: Kernel, target: Target) -> None:
         self.kernel = kernel
         self.target = target
         self._forks = family.forks(kernel, target)
+        self._names = tuple(name for fork in self._forks for name, _ in fork.options[0].knobs)
         self._rules = _rules_by_depth(self._forks, family.rules(kernel, target))
-        self._completes: dict[tuple[tuple[str, KnobValue], ...], bool] = {}
+        self._completes: dict[_Knobs, bool] = {}
+        self._offered: list[dict[str, KnobValue]] | None = None
 
     def fork(self, path: Path) -> Fork | None:
         """The question after `path`, or None when every knob is decided. No option at all is a dead end."""
@@ -49,8 +53,24 @@ class ScheduleSpace:
 
     def offered(self) -> Iterator[Schedule]:
         """Every offered schedule, in canonical order."""
+        if self._offered is not None:
+            yield from map(Schedule.of, self._offered)
+            return
+        found = []
         for values in self._walk({}, 0):
+            found.append(values)
             yield Schedule.of(values)
+        self._list(found)
+
+    def _list(self, offered: list[dict[str, KnobValue]]) -> None:
+        """Remember all that is offered, and with it which values some of it completes."""
+        completes: dict[_Knobs, bool] = {(): bool(offered)}
+        for values in offered:
+            decided: _Knobs = ()
+            for knob in values.items():
+                decided = (*decided, knob)
+                completes[decided] = True
+        self._completes, self._offered = completes, offered
 
     def _settle(self, values: dict[str, KnobValue]) -> int | None:
         """Decide, in `values`, what has one answer; the depth of the first open fork, or None at a dead end."""
@@ -77,13 +97,20 @@ class ScheduleSpace:
         for option in self._forks[depth].options:
             if any(values.get(name, value) != value for name, value in option.knobs):
                 continue
-            after = {**values, **dict(option.knobs)}
-            key = tuple(after.items())
-            if key not in self._completes:
-                self._completes[key] = next(self._walk(after, 0), None) is not None
-            if self._completes[key]:
+            if self._is_completed({**values, **dict(option.knobs)}):
                 found.append(option)
         return found
+
+    def _is_completed(self, values: dict[str, KnobValue]) -> bool:
+        """Whether something offered agrees with `values`."""
+        key = tuple([(name, values[name]) for name in self._names if name in values])
+        known = self._completes.get(key)
+        if known is None:
+            # The first so many knobs of every offer are known once all was listed: others are those of none.
+            in_order = not key or key[-1][0] == self._names[len(key) - 1]
+            known = not (in_order and self._offered is not None) and next(self._walk(values, 0), None) is not None
+            self._completes[key] = known
+        return known
 
     def _walk(self, values: dict[str, KnobValue], depth: int) -> Iterator[dict[str, KnobValue]]:
         """Offered completions of `values` from the fork at `depth` on."""
@@ -93,15 +120,31 @@ class ScheduleSpace:
         for option in self._forks[depth].options:
             if all(values.get(name, value) == value for name, value in option.knobs):
                 after = {**values, **dict(option.knobs)}
-                if first_broken(self._rules[depth], after) is None:
+                if all(rule.holds(after) for rule in self._rules[depth]):
                     yield from self._walk(after, depth + 1)
 
 
-def _rules_by_depth(forks: tuple[Fork, ...], rules: tuple[Rule, ...]) -> list[tuple[Rule, ...]]:
+class _Remembering:
+    """A rule that is asked once for the same values of its knobs: a walk changes others in between."""
+
+    def __init__(self, rule: Rule) -> None:
+        self.knobs = rule.knobs
+        self._broken = rule.broken
+        self._holds: dict[tuple[KnobValue, ...], bool] = {}
+
+    def holds(self, values: dict[str, KnobValue]) -> bool:
+        key = tuple([values[name] for name in self.knobs])
+        known = self._holds.get(key)
+        if known is None:
+            known = self._holds[key] = not self._broken(values)
+        return known
+
+
+def _rules_by_depth(forks: tuple[Fork, ...], rules: tuple[Rule, ...]) -> list[tuple[_Remembering, ...]]:
     """For each fork the rules that can be asked once it is decided and not earlier."""
     known: set[str] = set()
-    result: list[tuple[Rule, ...]] = []
-    left = list(rules)
+    result: list[tuple[_Remembering, ...]] = []
+    left = [_Remembering(rule) for rule in rules]
     for fork in forks:
         known |= {name for name, _ in fork.options[0].knobs}
         result.append(tuple(rule for rule in left if set(rule.knobs) <= known))

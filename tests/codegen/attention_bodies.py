@@ -85,6 +85,21 @@ def attention(
     return b.build(out)
 
 
+def slices_of_keys(heads: int, slices: int, rows: int, keys: int, head: int, dtype: str) -> Graph:
+    """Attention over slices of the keys, each with its result, its largest logits and its sums of powers."""
+    b = GraphBuilder()
+    stored = (slices * keys * head, keys * head, head, 1)
+    query = b.input(TensorSpec((heads, slices, rows, head), dtype, (rows * head, 0, head, 1)))
+    key = b.input(TensorSpec((heads, slices, head, keys), dtype, (*stored[:2], 1, head)))
+    value = b.input(TensorSpec((heads, slices, keys, head), dtype, stored))
+    logits = b.add("mul", b.add("matmul", query, key, dtype="float32"), b.constant(0.125))
+    peak = b.add("amax", logits, axes=(3,))
+    powers = b.add("exp", b.add("sub", logits, peak))
+    total = b.add("sum", powers, axes=(3,))
+    weights = b.add("div", powers, total, dtype=dtype)
+    return b.build(b.add("matmul", weights, value, dtype="float32"), peak, total)
+
+
 def _heads(b: GraphBuilder, shape: tuple[int, ...], dtype: str, tokens_first: bool, group: int, heads: int) -> int:
     """An input of [B, H, S, D], stored so or as [B, S, H, D]; with a group, H is split and repeated by stride 0."""
     batch, count, rows, head = shape
@@ -124,6 +139,11 @@ ATTENTION: dict[str, Callable[[], Graph]] = {
     "narrow_values": lambda: attention(2, 32, 32, 48, "bfloat16", width=20, causal=True),
     "large_head": lambda: attention(1, 32, 48, 256, "bfloat16"),
     "no_scale": lambda: attention(1, 17, 19, 20, "float32", scale=1.0, joined=False),
+    "slices_of_keys": lambda: slices_of_keys(2, 3, 2, 40, 32, "bfloat16"),
+    "slices_of_keys_fp32": lambda: slices_of_keys(1, 2, 5, 64, 24, "float32"),
+    "long_causal": lambda: attention(2, 40, 1024, 16, "bfloat16", causal=True, offset=984),
+    "long_causal_ragged": lambda: attention(2, 50, 1024, 24, "float32", causal=True, offset=1000, group=2),
+    "long_causal_rows_without_keys": lambda: attention(1, 40, 1024, 16, "float16", causal=True, offset=-5),
     "negative_scale": lambda: attention(1, 32, 32, 16, "float32", scale=-0.5, causal=True),
 }
 

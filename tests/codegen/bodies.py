@@ -10,6 +10,7 @@ from tests.codegen.attention_prologue_bodies import PROLOGUES
 from tests.codegen.epilogue_bodies import EPILOGUES
 from tests.codegen.moving_bodies import CONTRACTION_MOVES, POINTWISE_MOVES, ROWWISE_MOVES
 from tests.codegen.sibling_bodies import SIBLINGS
+from tests.codegen.vector_bodies import VECTORS
 
 Body = Callable[[], Graph]
 
@@ -342,7 +343,7 @@ POINTWISE: dict[str, Body] = {
 }
 
 BODIES: dict[str, dict[str, Body]] = {
-    "contraction": CONTRACTIONS | CONTRACTION_MOVES | SIBLINGS | EPILOGUES | APART,
+    "contraction": CONTRACTIONS | CONTRACTION_MOVES | SIBLINGS | EPILOGUES | APART | VECTORS,
     "attention": ATTENTION | PROLOGUES,
     "rowwise": ROWWISE | ROWWISE_MOVES,
     "pointwise": POINTWISE | POINTWISE_MOVES,

@@ -42,8 +42,22 @@ def main(family: str) -> None:
 
 
 def sample(kernel: Kernel, name: str) -> list[Schedule]:
+    """Some schedules by chance, and of each other form of the text, which few schedules have, two more."""
     offered = list(offered_schedules(kernel, SMALL_CHIP))
-    return random.Random(name).sample(offered, min(SCHEDULES_OF_A_BODY[kernel.family], len(offered)))
+    draw = random.Random(name)
+    found = draw.sample(offered, min(SCHEDULES_OF_A_BODY[kernel.family], len(offered)))
+    for form in (_without_dot, _with_diagonal):
+        other = [schedule for schedule in offered if form(schedule) and schedule not in found]
+        found += draw.sample(other, min(2, len(other)))
+    return found
+
+
+def _without_dot(schedule: Schedule) -> bool:
+    return 0 < int(schedule.as_dict().get("BLOCK_M", 0)) < 16
+
+
+def _with_diagonal(schedule: Schedule) -> bool:
+    return bool(schedule.as_dict().get("DIAGONAL", False))
 
 
 def draws() -> Iterator[Draw]:

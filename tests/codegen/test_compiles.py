@@ -10,12 +10,13 @@ import pytest
 
 from engine.codegen import offered_schedules, render
 from engine.codegen.contraction_facts import contraction_facts
-from engine.codegen.contraction_rules import pipeline_bytes, scratch_bytes
-from engine.ir import Kernel
+from engine.codegen.contraction_memory import pipeline_bytes, scratch_bytes
+from engine.ir import GraphBuilder, Kernel
 from engine.runtime import CompiledSource, compile_source
 from engine.vocabulary import KnobValue, Schedule, Target
-from tests.codegen.bodies import kernel, matmul, softmax
-from tests.codegen.test_golden import cases, contraction, rowwise
+from tests.codegen.attention_bodies import attention
+from tests.codegen.bodies import kernel, matmul, softmax, tensor
+from tests.codegen.test_golden import attention_schedule, cases, contraction, rowwise
 
 H200 = Target()
 TURNED = Kernel("contraction", matmul(512, 512, 512, "float32", turn_left=True, turn_right=True))
@@ -104,3 +105,59 @@ def test_rows_are_read_and_written_in_pieces_of_16_bytes(tmp_path: Path, monkeyp
     built = build(subject, rowwise(ROWS=2, NUM_WARPS=8), tmp_path, monkeypatch)
     assert count(built, r"ld\.global\.v4\.b32") == count(built, r"st\.global\.v4\.b32") == 4
     assert count(built, r"(ld|st)\.global\.") == 8
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("stages", [1, 4])
+def test_rows_without_a_dot_read_the_matrix_once_in_pieces_of_16_bytes(
+    turned: bool, stages: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subject = Kernel("contraction", matmul(1, 4096, 1024, "bfloat16", turn_right=turned))
+    schedule = contraction(BLOCK_M=1, BLOCK_N=32, BLOCK_K=256, GROUP_M=1, NUM_WARPS=4, NUM_STAGES=stages)
+    built = build(subject, schedule, tmp_path, monkeypatch)
+    wide = "cp.async.cg.shared.global" if stages > 1 else r"ld\.global\.v4\.b32"
+    assert count(built, wide) % 8 == 0
+    assert count(built, wide) > 0
+    assert not count(built, "mma")
+    assert not built.build.spills
+    needed = pipeline_bytes(contraction_facts(subject.body), schedule.as_dict(), H200)
+    assert needed <= (built.build.shared_bytes or 0) <= needed + 2048
+
+
+def test_a_cap_on_registers_reaches_the_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    subject = Kernel("attention", attention(4, 2048, 2048, 128, "bfloat16", causal=True))
+    schedule = attention_schedule(BLOCK_M=128, BLOCK_N=64, LOADS="descriptor", NUM_WARPS=8, NUM_STAGES=2)
+    free = build(subject, schedule, tmp_path, monkeypatch).build.registers or 0
+    capped = Schedule.of(schedule.as_dict() | {"MAXNREG": 128})
+    assert (build(subject, capped, tmp_path, monkeypatch).build.registers or 0) <= 128 < free
+
+
+def beside(widths: tuple[int, ...], *, computed: bool, batch: tuple[int, ...] = ()) -> Kernel:
+    """Products of equal rows side by side; the rows are scaled by a vector where they are `computed`."""
+    b = GraphBuilder()
+    x = tensor(b, (*batch, 512, 1024), "bfloat16")
+    if computed:
+        x = b.add("mul", x, tensor(b, (1024,), "bfloat16"))
+    weights = [tensor(b, (*batch, 1024, n), "bfloat16") for n in widths]
+    return Kernel("contraction", b.build(*(b.add("matmul", x, w) for w in weights)))
+
+
+@pytest.mark.parametrize("loads", ["pointer", "descriptor"])
+@pytest.mark.parametrize(
+    ("widths", "computed", "batch"),
+    [((2048, 1024), False, ()), ((2048, 1024, 1024), True, ()), ((1024, 512), False, (3,))],
+)
+def test_products_side_by_side_take_no_more_shared_memory_than_is_counted(
+    widths: tuple[int, ...],
+    computed: bool,
+    batch: tuple[int, ...],
+    loads: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    subject = beside(widths, computed=computed, batch=batch)
+    tile = {"BLOCK_M": 16, "BLOCK_N": 64, "BLOCK_K": 128, "GROUP_M": 1, "NUM_WARPS": 4, "NUM_STAGES": 4}
+    schedule = contraction(LOADS=loads, **tile)
+    taken = build(subject, schedule, tmp_path, monkeypatch).build.shared_bytes or 0
+    counted = pipeline_bytes(contraction_facts(subject.body), schedule.as_dict(), H200)
+    assert 0.9 * counted <= taken <= counted + 64

@@ -29,7 +29,8 @@ def test_nothing_is_touched_before_the_wait_and_nothing_else_changes(name: str) 
     lines = lines_of(name)
     wait = place(lines, WAIT)
     assert place(lines, LAUNCH_DEPENDENTS) > wait
-    assert not any(TOUCHES.search(line) for line in lines[:wait])
+    function = max(i for i, line in enumerate(lines[:wait]) if line.startswith("def "))
+    assert not any(TOUCHES.search(line) for line in lines[function:wait])
     assert any(TOUCHES.search(line) for line in lines[wait:])
     assert lines[wait].index(WAIT) == 4  # of the function itself: every program gets there
     rest = [line for line in lines if line.strip() not in (WAIT, LAUNCH_DEPENDENTS)]
@@ -43,6 +44,16 @@ def test_dependents_start_behind_the_main_loop() -> None:
     assert "tl.dot" in lines[start - 1]
     assert not any("tl.dot" in line for line in lines[start:])
     assert any("tl.store" in line for line in lines[start:])
+
+
+def test_products_side_by_side_wait_once_and_let_dependents_start_before_any_of_them_ends() -> None:
+    lines = lines_of("projections_side_by_side")
+    entry = next(i for i, line in enumerate(lines) if line.startswith("def contraction("))
+    assert place(lines, WAIT) > entry
+    assert [line.strip() for line in lines].count(WAIT) == 1
+    start = place(lines, LAUNCH_DEPENDENTS)
+    assert "tl.dot" in lines[start - 1]
+    assert lines[start + 1].strip().startswith("if tl.program_id(0) <")
 
 
 def test_a_kernel_without_a_loop_lets_them_start_before_it_stores() -> None:

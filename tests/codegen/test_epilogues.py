@@ -21,9 +21,21 @@ SUMS = Kernel("contraction", partial_sums(512, 1024, depth=2048))
 def test_a_grid_is_the_tiles_of_all_products() -> None:
     source = render(QKV, contraction(BLOCK_M=64, BLOCK_N=128))
     assert source.grid == (8 * (16 + 8 + 8), 1, 1)
-    for limit in ("if tile < 128:", "elif tile < 192:", "product2(tile - 192, "):
+    for limit in ("if tl.program_id(0) < 128:", "elif tl.program_id(0) < 192:", "tile -= 192", "product2(acc, "):
         assert limit in source.text
+
+
+@pytest.mark.parametrize("loads", ["pointer", "descriptor"])
+def test_one_main_loop_reads_the_matrix_of_whichever_product(loads: str) -> None:
+    source = render(QKV, contraction(BLOCK_M=64, BLOCK_N=128, LOADS=loads))
+    assert source.text.count("tl.dot(") == 1
+
+
+def test_loops_that_differ_in_more_stay_apart() -> None:
+    ragged = Kernel("contraction", projections(512, 1024, 64, (3, 2, 2), "bfloat16"))
+    source = render(ragged, contraction(BLOCK_M=64, BLOCK_N=128))
     assert source.text.count("tl.dot(") == 3
+    assert "product2(tile - " in source.text
 
 
 def test_every_product_has_a_descriptor_of_its_own_and_the_left_operand_one() -> None:

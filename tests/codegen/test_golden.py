@@ -13,7 +13,7 @@ import pytest
 from engine.codegen import illegal_because, render
 from engine.ir import Kernel
 from engine.vocabulary import KnobValue, Schedule, Target
-from tests.codegen.attention_bodies import attention
+from tests.codegen.attention_bodies import attention, slices_of_keys
 from tests.codegen.attention_prologue_bodies import QWEN3_LAYER
 from tests.codegen.bodies import kernel, layer_norm, matmul, rms_norm, softmax
 from tests.codegen.epilogue_bodies import partial_sums, projections
@@ -53,6 +53,14 @@ def cases() -> dict[str, tuple[Kernel, Schedule]]:
             Kernel("contraction", linear),
             contraction(BLOCK_M=64, BLOCK_N=128, LOADS="descriptor", NUM_WARPS=4, NUM_STAGES=4),
         ),
+        "token_without_dot": (
+            Kernel("contraction", matmul(1, 4096, 1024, "bfloat16")),
+            contraction(BLOCK_M=1, BLOCK_N=32, BLOCK_K=256, GROUP_M=1, NUM_WARPS=4, NUM_STAGES=4),
+        ),
+        "gated_tokens_without_dot": (
+            Kernel("contraction", gate_up(3, 3072, 1000, "bfloat16")),
+            contraction(BLOCK_M=4, BLOCK_N=16, BLOCK_K=128, GROUP_M=1, NUM_WARPS=4, NUM_STAGES=2),
+        ),
         "ragged_bmm": (kernel("contraction", "bmm"), contraction(**small)),
         "epilogue_of_everything": (kernel("contraction", "epilogue_of_everything"), contraction(**small)),
         "prologues": (kernel("contraction", "prologues"), contraction(**small)),
@@ -68,6 +76,14 @@ def cases() -> dict[str, tuple[Kernel, Schedule]]:
         "attention_norm_and_rotary": (
             Kernel("attention", QWEN3_LAYER.body()),
             attention_schedule(BLOCK_M=16, BLOCK_N=32, NUM_WARPS=2, NUM_STAGES=1, LOADS="descriptor"),
+        ),
+        "attention_diagonal": (
+            Kernel("attention", attention(16, 2048, 2048, 128, "bfloat16", causal=True)),
+            attention_schedule(BLOCK_M=128, BLOCK_N=64, LOADS="descriptor", NUM_WARPS=8, DIAGONAL=True),
+        ),
+        "attention_slices": (
+            Kernel("attention", slices_of_keys(8, 16, 2, 256, 128, "bfloat16")),
+            attention_schedule(BLOCK_M=16, LOADS="descriptor", NUM_STAGES=2),
         ),
         "gate_up_descriptors": (
             Kernel("contraction", gate_up(512, 3072, 1024, "bfloat16")),

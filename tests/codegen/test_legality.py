@@ -8,6 +8,7 @@ from engine.codegen import FAMILIES, illegal_because, offered_schedules, render
 from engine.ir import Kernel
 from engine.knobs import KNOBS
 from engine.vocabulary import KnobValue, Schedule, Target
+from tests.codegen.attention_bodies import attention
 from tests.codegen.bodies import BODIES, kernel, matmul
 
 H200 = Target()
@@ -68,6 +69,60 @@ def test_missing_knob_is_named() -> None:
 
 def test_value_outside_the_offered_ones_is_legal_when_it_breaks_no_law() -> None:
     assert reason(LARGE, GROUP_M=5, NUM_STAGES=1, NUM_WARPS=16) == "legal"
+
+
+def test_tiles_without_a_dot_hold_every_row_and_load_through_pointers() -> None:
+    few = Kernel("contraction", matmul(3, 4096, 1024, "float32"))
+    tile = {"BLOCK_N": 32, "BLOCK_K": 128, "GROUP_M": 1, "NUM_WARPS": 4}
+    assert reason(few, BLOCK_M=4, **tile) == "legal"
+    assert reason(few, BLOCK_M=8, **tile) == "legal"
+    assert "hold all 3 rows" in reason(few, BLOCK_M=2, **tile)
+    assert "PRECISION=tf32x3" in reason(few, BLOCK_M=4, PRECISION="tf32x3", **tile)
+    assert "LOADS=descriptor" in reason(few, BLOCK_M=4, LOADS="descriptor", **tile)
+    offered = {schedule["BLOCK_M"] for schedule in offered_schedules(few, H200)}
+    assert offered == {4, 16}
+    assert {s["BLOCK_M"] for s in offered_schedules(Kernel("contraction", matmul(9, 64, 64, "float32")), H200)} == {16}
+
+
+LONG = Kernel("attention", attention(16, 2048, 2048, 128, "bfloat16", causal=True))
+
+
+def attention_reason(subject: Kernel, **changes: KnobValue) -> str:
+    knobs: dict[str, KnobValue] = {"BLOCK_M": 128, "BLOCK_N": 64, "PRECISION": "ieee", "LOADS": "descriptor"}
+    return illegal_because(subject, Schedule.of(knobs | {"NUM_WARPS": 8, "NUM_STAGES": 2} | changes), H200) or "legal"
+
+
+def test_a_schedule_without_optional_knobs_has_them_off() -> None:
+    assert attention_reason(LONG) == "legal"
+    old = Schedule.of(
+        {
+            **{"BLOCK_M": 128, "BLOCK_N": 64, "PRECISION": "ieee", "LOADS": "descriptor"},
+            **{"NUM_WARPS": 8, "NUM_STAGES": 2},
+        }
+    )
+    assert render(LONG, old) == render(LONG, Schedule.of({**old.as_dict(), "DIAGONAL": False, "MAXNREG": 0}))
+    assert '"maxnreg"' not in render(LONG, old).to_json()
+
+
+def test_optional_knobs_are_offered_where_they_can_pay() -> None:
+    assert {s.as_dict()["DIAGONAL"] for s in offered_schedules(LONG, H200)} == {False, True}
+    assert {s.as_dict()["MAXNREG"] for s in offered_schedules(LONG, H200)} == {0, 128}
+    short = Kernel("attention", attention(16, 512, 512, 128, "bfloat16", causal=True))
+    assert not {"DIAGONAL", "MAXNREG"} & set(next(iter(offered_schedules(short, H200))).as_dict())
+
+
+def test_a_loop_for_the_diagonal_needs_a_mask_that_is_causal_alone() -> None:
+    assert attention_reason(LONG, DIAGONAL=True) == "legal"
+    for changes in ({}, {"causal": True, "window": 100}, {"causal": True, "hidden": (1, 1, 2048, 2048)}):
+        masked = Kernel("attention", attention(16, 2048, 2048, 128, "bfloat16", **changes))
+        assert "not the only one" in attention_reason(masked, DIAGONAL=True)
+    ragged = Kernel("attention", attention(16, 2048, 2040, 128, "bfloat16", causal=True))
+    assert "divide" in attention_reason(ragged, DIAGONAL=True, LOADS="pointer")
+
+
+@pytest.mark.parametrize(("number", "part"), [(100, "multiple of 8"), (8, "from 16"), (264, "256"), (168, "legal")])
+def test_a_cap_is_a_number_of_registers(number: int, part: str) -> None:
+    assert part in attention_reason(LONG, MAXNREG=number)
 
 
 def test_tf32_needs_leave() -> None:

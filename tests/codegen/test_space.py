@@ -7,7 +7,7 @@ from engine.codegen.family import Rule
 from engine.codegen.pointwise import Pointwise
 from engine.codegen.space import ScheduleSpace
 from engine.ir import Kernel
-from engine.knobs import KNOB_ORDER, canonical_position
+from engine.knobs import KNOB_ORDER, KNOBS, canonical_position
 from engine.vocabulary import Option, Schedule, Target
 from tests.codegen.bodies import BODIES, kernel, matmul, rms_norm, softmax
 
@@ -30,7 +30,8 @@ def test_every_offered_schedule_is_full_legal_and_distinct(family: str, name: st
     assert offered
     assert len(set(offered)) == len(offered)
     for schedule in offered:
-        assert set(schedule.as_dict()) == set(FAMILIES[family].knobs)
+        asked = {name for name in FAMILIES[family].knobs if not KNOBS[name].optional}
+        assert asked <= set(schedule.as_dict()) <= set(FAMILIES[family].knobs)
         assert illegal_because(subject, schedule, SMALL_CHIP) is None
 
 
@@ -156,3 +157,44 @@ def test_spaces_are_large_enough_to_search_and_small_enough_to_cover(subject: Ke
 )
 def test_schedules_known_to_be_fast_are_offered(subject: Kernel, knobs: dict[str, int | str | bool]) -> None:
     assert Schedule.of(knobs) in set(offered_schedules(subject, H200))
+
+
+@pytest.mark.parametrize(("family", "name"), EVERY_BODY)
+def test_listing_what_is_offered_changes_no_answer(family: str, name: str) -> None:
+    subject = kernel(family, name)
+    asked, listed = (ScheduleSpace(FAMILIES[family], subject, SMALL_CHIP) for _ in range(2))
+    assert list(listed.offered()) == list(listed.offered()) == list(asked.offered())
+    fresh = ScheduleSpace(FAMILIES[family], subject, SMALL_CHIP)
+    for last in (0, -1):
+        path: tuple[Option, ...] = ()
+        while (fork := fresh.fork(path)) is not None:
+            assert listed.fork(path) == fork
+            path = (*path, fork.options[last])
+        assert listed.fork(path) is None
+
+
+def test_a_path_that_decides_knobs_in_another_order_is_answered_alike() -> None:
+    listed, fresh = (ScheduleSpace(FAMILIES["contraction"], kernel("contraction", "bmm"), SMALL_CHIP) for _ in range(2))
+    legal = list(listed.offered())[-1]
+    for name in ("NUM_WARPS", "BLOCK_K", "BLOCK_N"):
+        path = (Option(((name, legal[name]),)),)
+        assert listed.fork(path) == fresh.fork(path)
+    impossible = (Option((("NUM_WARPS", 1), ("NUM_STAGES", 5), ("BLOCK_M", 256), ("BLOCK_N", 256))),)
+    assert listed.fork(impossible) == fresh.fork(impossible)
+
+
+@pytest.mark.parametrize(("family", "name"), EVERY_BODY)
+def test_a_rule_reads_its_own_knobs_and_no_others(family: str, name: str) -> None:
+    subject = kernel(family, name)
+    offered = list(offered_schedules(subject, SMALL_CHIP))
+    for schedule in (offered[0], offered[-1]):
+        for rule in FAMILIES[family].rules(subject, SMALL_CHIP):
+            knobs = schedule.as_dict()
+            if knobs.keys() >= set(rule.knobs):
+                assert rule.broken({knob: knobs[knob] for knob in rule.knobs}) is None
+
+
+def test_equal_kernels_share_what_a_space_remembers() -> None:
+    one, other = kernel("contraction", "bmm"), kernel("contraction", "bmm")
+    assert schedule_space(one, SMALL_CHIP) is schedule_space(other, SMALL_CHIP)
+    assert schedule_space(one, SMALL_CHIP) is not schedule_space(other, H200)

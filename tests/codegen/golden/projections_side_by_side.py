@@ -10,16 +10,9 @@ def half_roll(tile, rows: tl.constexpr, groups: tl.constexpr, half: tl.constexpr
 
 
 @triton.jit
-def product0(tile, in1, in2, in4, out0, left_desc, right_desc):
-    tile_m = tile // 128 * 8 + tile % 8
-    tile_n = tile % 128 // 8
+def product0(acc, tile_m, tile_n, in1, in2, in4, out0):
     rows = tile_m * 64 + tl.arange(0, 64)[:, None]
     cols = tile_n * 128 + tl.arange(0, 128)[None, :]
-    acc = tl.zeros((64, 128), tl.float32)
-    for k in tl.range(0, 1024, 64):
-        left_tile = left_desc.load([tile_m * 64, k])
-        right_tile = right_desc.load([tile_n * 128, k]).T
-        acc = tl.dot(left_tile, right_tile, acc)
     lane = tl.arange(0, 128)[None, :]
     x4 = tl.load(in4 + lane).to(tl.float32)
     v10 = acc * acc
@@ -42,16 +35,9 @@ def product0(tile, in1, in2, in4, out0, left_desc, right_desc):
 
 
 @triton.jit
-def product1(tile, in1, in2, in6, out1, left_desc, right1_desc):
-    tile_m = tile // 64 * 8 + tile % 8
-    tile_n = tile % 64 // 8
+def product1(acc, tile_m, tile_n, in1, in2, in6, out1):
     rows = tile_m * 64 + tl.arange(0, 64)[:, None]
     cols = tile_n * 128 + tl.arange(0, 128)[None, :]
-    acc = tl.zeros((64, 128), tl.float32)
-    for k in tl.range(0, 1024, 64):
-        left_tile = left_desc.load([tile_m * 64, k])
-        right_tile = right1_desc.load([tile_n * 128, k]).T
-        acc = tl.dot(left_tile, right_tile, acc)
     lane = tl.arange(0, 128)[None, :]
     x6 = tl.load(in6 + lane).to(tl.float32)
     v34 = acc * acc
@@ -74,25 +60,39 @@ def product1(tile, in1, in2, in6, out1, left_desc, right1_desc):
 
 
 @triton.jit
-def product2(tile, out2, left_desc, right2_desc):
-    tile_m = tile // 64 * 8 + tile % 8
-    tile_n = tile % 64 // 8
+def product2(acc, tile_m, tile_n, out2):
     rows = tile_m * 64 + tl.arange(0, 64)[:, None]
     cols = tile_n * 128 + tl.arange(0, 128)[None, :]
-    acc = tl.zeros((64, 128), tl.float32)
-    for k in tl.range(0, 1024, 64):
-        left_tile = left_desc.load([tile_m * 64, k])
-        right_tile = right2_desc.load([tile_n * 128, k]).T
-        acc = tl.dot(left_tile, right_tile, acc)
     tl.store(out2 + rows * 1024 + cols, acc.to(tl.bfloat16))
 
 
 @triton.jit
 def contraction(in1, in2, in4, in6, out0, out1, out2, left_desc, right_desc, right1_desc, right2_desc):
     tile = tl.program_id(0)
-    if tile < 128:
-        product0(tile, in1, in2, in4, out0, left_desc, right_desc)
-    elif tile < 192:
-        product1(tile - 128, in1, in2, in6, out1, left_desc, right1_desc)
+    if tl.program_id(0) < 128:
+        right = right_desc
+        tile_m = tile // 128 * 8 + tile % 8
+        tile_n = tile % 128 // 8
+    elif tl.program_id(0) < 192:
+        right = right1_desc
+        tile -= 128
+        tile_m = tile // 64 * 8 + tile % 8
+        tile_n = tile % 64 // 8
     else:
-        product2(tile - 192, out2, left_desc, right2_desc)
+        right = right2_desc
+        tile -= 192
+        tile_m = tile // 64 * 8 + tile % 8
+        tile_n = tile % 64 // 8
+    rows = tile_m * 64 + tl.arange(0, 64)[:, None]
+    cols = tile_n * 128 + tl.arange(0, 128)[None, :]
+    acc = tl.zeros((64, 128), tl.float32)
+    for k in tl.range(0, 1024, 64):
+        left_tile = left_desc.load([tile_m * 64, k])
+        right_tile = right.load([tile_n * 128, k]).T
+        acc = tl.dot(left_tile, right_tile, acc)
+    if tl.program_id(0) < 128:
+        product0(acc, tile_m, tile_n, in1, in2, in4, out0)
+    elif tl.program_id(0) < 192:
+        product1(acc, tile_m, tile_n, in1, in2, in6, out1)
+    else:
+        product2(acc, tile_m, tile_n, out2)
