@@ -12,6 +12,7 @@ import math
 from dataclasses import dataclass
 
 from engine.grouping.partition import Facts, Partition, family_of
+from engine.grouping.row_scale import row_scalings
 from engine.grouping.site import APART, FUSED, Site, context_of
 from engine.ir.attention import ATTENTION, AttentionChain, attention_chain, unfit_because
 from engine.ir.attention_prologue import KEYS, QUERIES, operand_prologue
@@ -38,6 +39,7 @@ class AttentionPrologueRule:
                 continue
             for operand in (QUERIES, KEYS):
                 ops = operand_prologue(facts.graph, chain, operand) - facts.generated
+                ops = _after_scaling(facts, ops)
                 if ops and _is_worth_asking(facts, chain, operand, ops):
                     found.append(Site(ops, context_of(facts, chain.ops | ops)))
         return tuple(found)
@@ -52,6 +54,16 @@ class AttentionPrologueRule:
 
     def apart(self, partition: Partition, site: Site) -> Partition:
         return partition
+
+
+def _after_scaling(facts: Facts, ops: frozenset[int]) -> frozenset[int]:
+    """The ops but those that scale the rows of a product, and what these read: the product's kernel stores it scaled,
+    in half the bytes, and holds the sums of the rows already."""
+    scaled = ops.intersection(row_scalings(facts))
+    for index in sorted(ops, reverse=True):
+        if index in scaled:
+            scaled |= ops.intersection(facts.sources(index))
+    return ops - scaled
 
 
 def _is_worth_asking(facts: Facts, chain: AttentionChain, operand: int, ops: frozenset[int]) -> bool:

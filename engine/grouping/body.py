@@ -57,7 +57,7 @@ class _Writer:
             op = self._facts.graph.ops[index]
             arguments = tuple(self._argument(i) for i in op.inputs)
             self._written[index] = self._builder.append(Op(op.kind, arguments, op.out, op.attributes))
-        graph = self._builder.build(*(self._written[i] for i in outputs))
+        graph = self._builder.built(*(self._written[i] for i in outputs))
         return Body(graph, tuple(self._reads), outputs)
 
     def _argument(self, index: int) -> int:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engine.grouping.partition import Facts, Partition
-from engine.grouping.rowwise import reduction_chains
 from engine.grouping.site import APART, FUSED, Site, context_of
 from engine.ir.ops import OpClass
 
@@ -51,33 +50,41 @@ class GroupEpilogueRule:
     answers: tuple[str, str] = (FUSED, APART)
 
     def sites(self, start: Partition) -> tuple[Site, ...]:
-        return reduction_sites(start.facts)
+        return reduction_sites(start)
 
     def fused(self, partition: Partition, site: Site) -> Partition | None:
-        """The reduction with the pointwise chains before it and the matmul that they read, then the chains behind."""
+        """The reduction with the pointwise chains before it and the latest matmul that they read, then what is behind.
+
+        The walk up ends where a matmul is: what lies above it, or beside it, is in memory when that matmul runs. So a
+        residual that runs through all layers is read and not followed.
+        """
         atoms = {partition.atom_of[i] for i in site.ops}
-        while before := {p for atom in atoms for p in partition.producers(atom)} - atoms:
+        if any(_contracts(partition, atom) for atom in atoms):
+            return None
+        while True:
+            before = {p for atom in atoms for p in partition.producers(atom)} - atoms
+            contractions = [atom for atom in before if _contracts(partition, atom)]
             pointwise = {atom for atom in before if is_pointwise(partition, atom)}
-            if not pointwise:
+            if contractions or not pointwise:
                 break
             atoms |= pointwise
-        contractions = [atom for atom in before if _contracts(partition, atom)]
-        if len(contractions) != 1 or any(_contracts(partition, atom) for atom in atoms):
+        if not contractions:
             return None
-        merged = partition.merged({*atoms, *contractions})
+        latest = max(contractions, key=lambda atom: max(partition.members(atom)))
+        merged = partition.merged({*atoms, latest})
         return None if merged is None else _with_chains_behind(merged, merged.atom_of[min(site.ops)])
 
     def apart(self, partition: Partition, site: Site) -> Partition:
         return partition
 
 
-def reduction_sites(facts: Facts) -> tuple[Site, ...]:
+def reduction_sites(start: Partition) -> tuple[Site, ...]:
     """Each reduction, with the chain that it belongs to, in the graph's order."""
-    chains = reduction_chains(facts)
-    chained = frozenset().union(*chains)
+    facts = start.facts
+    chained = frozenset().union(*start.chains)
     alone = [frozenset({i}) for i in range(len(facts.classes)) if _reduces(facts, i) and i not in chained]
     found = []
-    for ops in sorted((*chains, *alone), key=min):
+    for ops in sorted((*start.chains, *alone), key=min):
         sources = frozenset(s for i in ops for s in facts.sources(i)) - ops
         found.append(Site(ops, context_of(facts, ops | sources)))
     return tuple(found)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from engine.grouping.products import is_contraction
 from engine.ir.attention import ATTENTION, attention_chain, unfit_because
+from engine.ir.attention_mask import read_masking
 from engine.ir.attention_prologue import KEYS, QUERIES, head_ops
 from engine.ir.graph import Graph
 from engine.ir.ops import OP_CLASS, OpClass
@@ -95,14 +96,18 @@ def _is_attention(
     graph: Graph, root: Sequence[int], members: frozenset[int], escaping: tuple[int, ...], values: int
 ) -> bool:
     """Whether the ops are one attention chain, alone or with what computes its queries and keys head by head, and
-    with the copy that puts its result in another order."""
+    with the copy that puts its result in another order. The largest logit and the sum of powers of a row may leave
+    too where nothing is masked."""
     chain = attention_chain(graph, values)
     if chain is None or not chain.ops <= members or unfit_because(graph, chain) is not None:
         return False
     behind = members - chain.ops
     if behind:
         behind -= head_ops(graph, root, chain, QUERIES, members) | head_ops(graph, root, chain, KEYS, members)
-    if escaping != (max(members),):
+    statistics = {chain.peak, chain.total}
+    if set(escaping) - statistics != {max(members)}:
+        return False
+    if statistics.intersection(escaping) and not read_masking(graph, chain).plain:
         return False
     inner = chain.ops - {values}
     reread = {i for m in members for i in graph.ops[m].inputs if root[i] != i and root[i] in inner}

@@ -9,7 +9,8 @@ and the atoms never depend on each other in a circle, so that every partition is
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from engine.grouping.families import family_of_ops
 from engine.grouping.generated import generated_ops
@@ -27,6 +28,7 @@ class Facts:
     `root[i]` is the op whose storage op i reads (itself, unless it is a view). `reads[i]` are the inputs of op i.
     `readers[i]` are the computing ops that read the value of op i, directly or through views. `returned` are the
     roots of the graph's outputs. `generated` are the ops that every reader computes from positions for itself.
+    `families` remembers what `family_of` found: the paths of one graph ask of the same sets again and again.
     """
 
     graph: Graph
@@ -35,9 +37,15 @@ class Facts:
     readers: tuple[tuple[int, ...], ...]
     returned: frozenset[int]
     generated: frozenset[int]
+    families: dict[frozenset[int], str | None] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def of(cls, graph: Graph) -> Facts:
+        """The facts of a graph, remembered: each rewrite asks for them, and so does what follows it."""
+        return _facts_of(graph)
+
+    @classmethod
+    def read(cls, graph: Graph) -> Facts:
         classes = tuple(OP_CLASS[op.kind] for op in graph.ops)
         root = storage_roots(graph)
         returned = frozenset(root[i] for i in graph.outputs)
@@ -76,7 +84,8 @@ class Partition:
     """`atom_of[i]` is the atom of op i (its smallest op index), or -1; `groups` holds each atom's ops.
 
     Atoms in `inlined` are recomputed by each of their readers and are no kernels. Sets of ops in `apart` were
-    decided not to be one kernel, and no later merge brings a whole set together.
+    decided not to be one kernel, and no later merge brings a whole set together. `chains` are the reduction chains,
+    whose borders no atom of the start crosses.
     """
 
     facts: Facts
@@ -84,6 +93,7 @@ class Partition:
     groups: Mapping[int, frozenset[int]]
     inlined: frozenset[int] = frozenset()
     apart: frozenset[frozenset[int]] = frozenset()
+    chains: tuple[frozenset[int], ...] = ()
 
     @classmethod
     def finest(cls, facts: Facts) -> Partition:
@@ -91,6 +101,8 @@ class Partition:
         return cls(facts, atom_of, {i: frozenset((i,)) for i in atom_of if i >= 0})
 
     def members(self, *atoms: int) -> frozenset[int]:
+        if len(atoms) == 1:
+            return self.groups[atoms[0]]
         return frozenset().union(*(self.groups[atom] for atom in atoms))
 
     def merged(self, atoms: Iterable[int]) -> Partition | None:
@@ -102,9 +114,13 @@ class Partition:
         if any(ops <= members for ops in self.apart) or self._closes_a_circle(chosen, members):
             return None
         name = min(chosen)
-        groups = {atom: ops for atom, ops in self.groups.items() if atom not in chosen}
-        atom_of = tuple(name if atom in chosen else atom for atom in self.atom_of)
-        return replace(self, atom_of=atom_of, groups={**groups, name: members})
+        groups, atom_of = dict(self.groups), list(self.atom_of)
+        for atom in chosen:
+            del groups[atom]
+        groups[name] = members
+        for index in members:
+            atom_of[index] = name
+        return replace(self, atom_of=tuple(atom_of), groups=groups)
 
     def consumers(self, atom: int) -> tuple[int, ...]:
         """Atoms that read a value of `atom`, in order of first use."""
@@ -144,4 +160,11 @@ def escaping(facts: Facts, members: frozenset[int]) -> tuple[int, ...]:
 
 def family_of(facts: Facts, members: frozenset[int]) -> str | None:
     """The family that generates these ops as one kernel, or None when none does."""
-    return family_of_ops(facts.graph, facts.root, members, escaping(facts, members))
+    if members not in facts.families:
+        facts.families[members] = family_of_ops(facts.graph, facts.root, members, escaping(facts, members))
+    return facts.families[members]
+
+
+@lru_cache(maxsize=16)
+def _facts_of(graph: Graph) -> Facts:
+    return Facts.read(graph)

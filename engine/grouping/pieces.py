@@ -7,17 +7,17 @@ a wide product: scaled where it is computed, the product is stored in half the b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 
 from engine.grouping.partition import Facts, Partition
-from engine.ir.ops import OpClass
+from engine.grouping.row_scale import row_scalings
 
 
-def start_partition(facts: Facts, chains: Sequence[frozenset[int]]) -> Partition:
+def start_partition(facts: Facts, chains: tuple[frozenset[int], ...]) -> Partition:
     """The finest partition in which pointwise ops that feed each other directly are together where that is legal."""
-    room = {op: -1 - op for op in _row_scalings(facts)}
+    room = {op: -1 - op for op in row_scalings(facts)}
     room.update({op: number for number, chain in enumerate(chains) for op in chain})
-    return merge_pointwise(Partition.finest(facts), room)
+    return merge_pointwise(replace(Partition.finest(facts), chains=chains), room)
 
 
 def merge_pointwise(partition: Partition, room: dict[int, int]) -> Partition:
@@ -40,22 +40,6 @@ def merge_pointwise(partition: Partition, room: dict[int, int]) -> Partition:
                 if merged is not None:
                     partition, changed = merged, True
     return partition
-
-
-def _row_scalings(facts: Facts) -> tuple[int, ...]:
-    """Ops that multiply each row of a product by a number of its own, and round what was wider than its operands."""
-    ops = facts.graph.ops
-    found = []
-    for index, op in enumerate(ops):
-        if op.kind != "mul" or not facts.is_pointwise(index):
-            continue
-        product, scale = op.inputs
-        if facts.classes[product] is not OpClass.CONTRACTION or not facts.computes(facts.root[scale]):
-            continue
-        wide, operand = ops[product].out.element_bytes, ops[ops[product].inputs[0]].out.element_bytes
-        if facts.shape(scale)[-1:] == (1,) and op.out.element_bytes < wide > operand:
-            found.append(index)
-    return tuple(found)
 
 
 def _is_alone(partition: Partition, index: int) -> bool:

@@ -7,6 +7,7 @@ weight it comes from (an int8 weight as bfloat16) stays with its readers: read n
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from engine.ir.builder import GraphBuilder
 from engine.ir.graph import Graph, Op, TensorSpec
@@ -25,6 +26,7 @@ class Prepared:
     steps: tuple[Preparation, ...]
 
 
+@lru_cache(maxsize=16)
 def fixed_values(graph: Graph) -> frozenset[int]:
     """Ops, views and inputs among them, whose values depend on at least one weight, and on constants and positions."""
     weights = {graph.inputs[position] for position in graph.weights}
@@ -54,7 +56,7 @@ def take_out_prepared(graph: Graph) -> Prepared:
     for index, op in enumerate(graph.ops):
         if index not in where:
             where[index] = builder.append(Op(op.kind, tuple(where[i] for i in op.inputs), op.out, op.attributes))
-    return Prepared(builder.build(*(where[i] for i in graph.outputs)), steps)
+    return Prepared(builder.built(*(where[i] for i in graph.outputs)), steps)
 
 
 def _chosen(graph: Graph) -> list[int]:
@@ -119,4 +121,4 @@ def _step(graph: Graph, index: int, buffer: int) -> Preparation:
             arguments.append(BufferView(graph.inputs.index(number), op.out))
         else:
             where[number] = builder.append(Op(op.kind, tuple(where[i] for i in op.inputs), op.out, op.attributes))
-    return Preparation(builder.build(where[index]), tuple(arguments), (buffer,))
+    return Preparation(builder.built(where[index]), tuple(arguments), (buffer,))

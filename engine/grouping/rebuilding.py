@@ -19,7 +19,7 @@ def rebuilt(graph: Graph, replacements: Mapping[int, Replacement]) -> Graph:
     """
     builder = GraphBuilder()
     where = copied(graph, builder, replacements)
-    return builder.build(*(where[i] for i in graph.outputs))
+    return builder.built(*(where[i] for i in graph.outputs))
 
 
 def copied(

@@ -6,6 +6,7 @@ from engine.grouping.norm_scale import NormScale
 from engine.grouping.rewriting import Rewrite
 from engine.grouping.row_stats import RowStats
 from engine.grouping.split_k import SplitK
+from engine.grouping.split_keys import SplitKeys
 from engine.grouping.weight_layout import WeightLayout
 
-REWRITES: tuple[Rewrite, ...] = (NormScale(), RowStats(), SplitK(), WeightLayout())
+REWRITES: tuple[Rewrite, ...] = (NormScale(), RowStats(), SplitK(), SplitKeys(), WeightLayout())

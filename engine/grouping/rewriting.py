@@ -79,6 +79,11 @@ class Rewriting:
         knob = f"{self.rewrites[0].knob}_{len(self.answers)}"
         return Fork(knob, tuple(Option(((knob, answer),)) for answer in asked.answers))
 
+    @property
+    def asked(self) -> tuple[str, str]:
+        """The rewrite's knob and the context of the open question."""
+        return self.rewrites[0].knob, self._distinct()[len(self.answers)].context
+
     def answered(self, answer: str) -> Rewriting:
         """At the next question."""
         answers = (*self.answers, answer)

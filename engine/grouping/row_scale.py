@@ -1,10 +1,11 @@
-"""The scale of an RMS norm, one number a row: how it is recognized, whatever casts stand between."""
+"""Scales of rows, one number a row: that of an RMS norm, whatever casts stand between, and those of products."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from engine.grouping.partition import Facts
+from engine.ir.ops import OpClass
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,3 +44,19 @@ def uncast(facts: Facts, index: int) -> tuple[int, frozenset[int]]:
         casts.append(index)
         index = facts.graph.ops[index].inputs[0]
     return index, frozenset(casts)
+
+
+def row_scalings(facts: Facts) -> tuple[int, ...]:
+    """Ops that multiply each row of a product by a number of its own, and round what was wider than its operands."""
+    ops = facts.graph.ops
+    found = []
+    for index, op in enumerate(ops):
+        if op.kind != "mul" or not facts.is_pointwise(index):
+            continue
+        product, scale = op.inputs
+        if facts.classes[product] is not OpClass.CONTRACTION or not facts.computes(facts.root[scale]):
+            continue
+        wide, operand = ops[product].out.element_bytes, ops[ops[product].inputs[0]].out.element_bytes
+        if facts.shape(scale)[-1:] == (1,) and op.out.element_bytes < wide > operand:
+            found.append(index)
+    return tuple(found)

@@ -25,7 +25,7 @@ class RowSumRule:
     answers: tuple[str, str] = (FUSED, APART)
 
     def sites(self, start: Partition) -> tuple[Site, ...]:
-        return tuple(site for site in reduction_sites(start.facts) if _is_short(start.facts, site.ops))
+        return tuple(site for site in reduction_sites(start) if _is_short(start.facts, site.ops))
 
     def fused(self, partition: Partition, site: Site) -> Partition | None:
         """Recomputed by every reader, where each is a contraction that reads the sums behind its product."""

@@ -8,7 +8,6 @@ softmax) stays outside, because it may as well end the kernel before.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from engine.grouping.partition import Facts, Partition, family_of
@@ -24,8 +23,7 @@ class RowwiseRule:
     answers: tuple[str, str] = (FUSED, APART)
 
     def sites(self, start: Partition) -> tuple[Site, ...]:
-        facts = start.facts
-        return tuple(Site(chain, context_of(facts, chain)) for chain in reduction_chains(facts))
+        return tuple(Site(chain, context_of(start.facts, chain)) for chain in start.chains)
 
     def fused(self, partition: Partition, site: Site) -> Partition | None:
         return partition.merged({partition.atom_of[i] for i in site.ops})
@@ -42,6 +40,7 @@ def reduction_chains(facts: Facts) -> tuple[frozenset[int], ...]:
             source, between = _trace(facts, index)
             space, axes = facts.shape(facts.graph.ops[index].inputs[0]), facts.graph.ops[index].attribute("axes")
             traces.setdefault((source, f"{space} {axes}"), []).append((index, between))
+    finest = Partition.finest(facts)
     taken: set[int] = set()
     chains: list[frozenset[int]] = []
     for (source, _), members in traces.items():
@@ -50,7 +49,7 @@ def reduction_chains(facts: Facts) -> tuple[frozenset[int], ...]:
         closing = _closing(facts, reductions, opening, source)
         for candidate in (reductions | opening | closing, reductions | opening):
             chain = frozenset(_without_openers(facts, candidate, source) - taken)
-            if _is_one_kernel(facts, chain):
+            if _is_one_kernel(finest, chain):
                 chains.append(chain)
                 taken |= chain
                 break
@@ -127,10 +126,5 @@ def _without_openers(facts: Facts, chain: set[int], source: int) -> set[int]:
         source = opener
 
 
-def _is_one_kernel(facts: Facts, chain: Iterable[int]) -> bool:
-    members = frozenset(chain)
-    return (
-        len(members) > 1
-        and family_of(facts, members) == "rowwise"
-        and Partition.finest(facts).merged(members) is not None
-    )
+def _is_one_kernel(finest: Partition, chain: frozenset[int]) -> bool:
+    return len(chain) > 1 and family_of(finest.facts, chain) == "rowwise" and finest.merged(chain) is not None

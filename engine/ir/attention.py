@@ -23,7 +23,8 @@ _CASTS = ("cast", "copy")
 
 @dataclass(frozen=True, slots=True)
 class AttentionChain:
-    """Indices of ops: `scores` = q @ k^T, `logits` what the softmax is taken of, `weights` @ v = `values`.
+    """Indices of ops: `scores` = q @ k^T, `logits` what the softmax is taken of, `weights` @ v = `values`; `peak` and
+    `total` are the largest logit of a row and its sum of powers.
 
     `path` are the pointwise ops from the scores (left out) to the logits (included where they are another op), and
     `ops` everything from the scores to the values.
@@ -33,6 +34,8 @@ class AttentionChain:
     logits: int
     weights: int
     values: int
+    peak: int
+    total: int
     path: frozenset[int]
     ops: frozenset[int]
 
@@ -45,16 +48,15 @@ def attention_chain(graph: Graph, values: int) -> AttentionChain | None:
     softmax = _softmax(graph, op.inputs[0])
     if softmax is None:
         return None
-    logits, inner = softmax
+    logits, peak, total, inner = softmax
     if graph.ops[logits].out.shape != graph.ops[op.inputs[0]].out.shape:
         return None
     path: set[int] = set()
     scores = _reached_scores(graph, logits, path)
     if scores is None or matmul_extents(graph, graph.ops[scores])[:2] != matmul_extents(graph, op)[:2]:
         return None
-    return AttentionChain(
-        scores, logits, op.inputs[0], values, frozenset(path), frozenset({scores, values, *path, *inner})
-    )
+    ops = frozenset({scores, values, *path, *inner})
+    return AttentionChain(scores, logits, op.inputs[0], values, peak, total, frozenset(path), ops)
 
 
 def unfit_because(graph: Graph, chain: AttentionChain) -> str | None:
@@ -71,8 +73,8 @@ def unfit_because(graph: Graph, chain: AttentionChain) -> str | None:
     return None
 
 
-def _softmax(graph: Graph, index: int) -> tuple[int, set[int]] | None:
-    """(what the softmax is taken of, the ops of the softmax), for the op that holds its result."""
+def _softmax(graph: Graph, index: int) -> tuple[int, int, int, set[int]] | None:
+    """(what the softmax is taken of, its maximum, its sum, the ops of the softmax), for the op with its result."""
     ops = graph.ops
     inner: set[int] = set()
     index = _through_casts(graph, index, inner)
@@ -97,7 +99,7 @@ def _softmax(graph: Graph, index: int) -> tuple[int, set[int]] | None:
     if ops[peak].kind != "amax" or not _over_last_axis(graph, peak) or ops[peak].inputs[0] != logits:
         return None
     inner.add(peak)
-    return logits, inner
+    return logits, peak, total, inner
 
 
 def _through_casts(graph: Graph, index: int, seen: set[int]) -> int:

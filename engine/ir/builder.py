@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from engine.ir.graph import Attribute, Graph, Op, TensorSpec, contiguous_strides
 from engine.ir.ops import OP_CLASS, REDUCTIONS, OpClass
 from engine.ir.shapes import GraphError, infer_dtype, infer_shape, reindexed_spec
@@ -18,7 +16,7 @@ class GraphBuilder:
         self._inputs: list[int] = []
         self._labels: list[str] = []
         self._weights: list[int] = []
-        self._seen: dict[str, int] = {}
+        self._seen: dict[tuple[str, tuple[int, ...], TensorSpec, str], int] = {}
 
     def __len__(self) -> int:
         return len(self._ops)
@@ -89,16 +87,19 @@ class GraphBuilder:
 
     def append(self, op: Op) -> int:
         """Add a ready op, or return the index of the equal one that is there."""
-        text = json.dumps(
-            [op.kind, op.inputs, op.out.shape, op.out.dtype, op.out.strides, op.out.offset, op.attributes]
-        )
-        if op.kind == "input" or text not in self._seen:
-            self._seen[text] = len(self._ops)
+        # As text, attributes that Python calls equal (1, 1.0 and True, or 0.0 and -0.0) differ.
+        key = (op.kind, op.inputs, op.out, repr(op.attributes) if op.attributes else "")
+        if op.kind == "input" or key not in self._seen:
+            self._seen[key] = len(self._ops)
             self._ops.append(op)
-        return self._seen[text]
+        return self._seen[key]
 
     def build(self, *outputs: int) -> Graph:
         """The verified graph. Ops that no output needs are left out; inputs stay."""
+        return verify(self.built(*outputs))
+
+    def built(self, *outputs: int) -> Graph:
+        """`build` without the check, where every op comes from a verified graph."""
         needed = set(self._inputs)
         stack = list(outputs)
         while stack:
@@ -114,4 +115,4 @@ class GraphBuilder:
         )
         labels = tuple(self._labels) if any(self._labels) else ()
         inputs, results = tuple(where[i] for i in self._inputs), tuple(where[i] for i in outputs)
-        return verify(Graph(ops, inputs, results, labels, tuple(self._weights)))
+        return Graph(ops, inputs, results, labels, tuple(self._weights))

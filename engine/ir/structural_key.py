@@ -36,7 +36,21 @@ def structural_key(family: str, body: Graph) -> str:
 
 def canonical_form(family: str, body: Graph) -> list[object]:
     """The body as nested lists in canonical order: [family, ops, outputs], ops numbered from the outputs."""
-    merged, outputs = _merge_equal_ops(body)
+    rows, outputs, _ = _canonical(body)
+    return [family, rows, outputs]
+
+
+def canonical_numbers(body: Graph) -> dict[int, int]:
+    """The number that each op has in the canonical form, by op index: bodies with equal forms are one body, whose ops
+    are told apart by these numbers. Ops that no output needs have none."""
+    _, _, numbers = _canonical(body)
+    return numbers
+
+
+def _canonical(body: Graph) -> tuple[list[object], list[int], dict[int, int]]:
+    """The rows and outputs of the canonical form, and the number of each op of the body that is in it."""
+    merged, where = _merge_equal_ops(body)
+    outputs = [where[i] for i in body.outputs]
     colours = _colours(merged, outputs)
     numbers: dict[int, int] = {}
     rows: list[object] = []
@@ -49,11 +63,12 @@ def canonical_form(family: str, body: Graph) -> list[object]:
                 arguments.sort()
             numbers[index] = len(numbers)
             rows.append([_describe(op), arguments])
-    return [family, rows, [numbers[i] for i in ordered_outputs]]
+    own = {index: numbers[place] for index, place in where.items() if place in numbers}
+    return rows, [numbers[i] for i in ordered_outputs], own
 
 
-def _merge_equal_ops(body: Graph) -> tuple[list[Op], list[int]]:
-    """Value numbering: equal ops on equal arguments become one. Inputs stay apart."""
+def _merge_equal_ops(body: Graph) -> tuple[list[Op], dict[int, int]]:
+    """Value numbering: equal ops on equal arguments become one. Inputs stay apart. Says where each op went."""
     merged: list[Op] = []
     where: dict[int, int] = {}
     seen: dict[str, int] = {}
@@ -66,7 +81,7 @@ def _merge_equal_ops(body: Graph) -> tuple[list[Op], list[int]]:
             seen[text] = len(merged)
             merged.append(Op(op.kind, arguments, op.out, op.attributes))
         where[index] = seen[text]
-    return merged, [where[i] for i in body.outputs]
+    return merged, where
 
 
 def _colours(ops: list[Op], outputs: list[int]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from engine.ir import Graph, GraphBuilder, TensorSpec
+from tests.codegen.attention_bodies import attention
 from tests.ir.graphs import add_rms_norm
 
 contiguous = TensorSpec.contiguous
@@ -95,4 +96,7 @@ REWRITABLE: dict[str, Callable[[], Graph]] = {
     "deep": deep_matmul,
     "deep in float32": lambda: deep_matmul(3, 1152, 9, "float32"),
     "stored": stored_weights,
+    "one token": lambda: attention(8, 1, 1024, 16, "bfloat16", batch=2, group=2),
+    "one token, heads first": lambda: attention(4, 1, 2048, 16, "float16", tokens_first=False, joined=False),
+    "few tokens in float32": lambda: attention(4, 3, 1024, 16, "float32", width=24, joined=False),
 }

@@ -56,3 +56,10 @@ def test_what_does_not_fit_is_an_error() -> None:
         b.reduce_and_drop("exp", x, (0,))
     with pytest.raises(GraphError, match="at least one output"):
         b.build()
+
+
+def test_values_that_python_calls_equal_are_constants_of_their_own() -> None:
+    b = GraphBuilder()
+    values = (1, 1.0, True, 0.0, -0.0)
+    assert len({b.constant(value) for value in values}) == len(values)
+    assert b.constant(1.0) == b.constant(1.0)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from engine.ir import Graph, GraphBuilder, Op, TensorSpec
 from engine.ir.json_form import graph_to_json
-from engine.ir.structural_key import structural_key
+from engine.ir.structural_key import canonical_form, canonical_numbers, structural_key
 from tests.ir.graphs import contiguous, linear_gelu, random_graphs, softmax
 
 ROOT = Path(__file__).parents[2]
@@ -131,3 +131,21 @@ def test_another_process_gives_the_same_key(hash_seed: str, tmp_path: Path) -> N
         env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)},
     )
     assert child.stdout.strip() == structural_key("contraction", body)
+
+
+@settings(max_examples=60, deadline=None)
+@given(random_graphs(), st.integers(0, 1000))
+def test_canonical_numbers_say_which_op_is_which(graph: Graph, seed: int) -> None:
+    other = rewritten(graph, seed)
+    own, found = canonical_numbers(graph), canonical_numbers(other)
+    assert canonical_form("f", graph) == canonical_form("f", other)
+    assert set(own.values()) == set(found.values())
+    by_number = {number: other.ops[index] for index, number in found.items()}
+    for index, number in own.items():
+        op = graph.ops[index]
+        assert (op.kind, op.out.shape, op.out.dtype) == (
+            by_number[number].kind,
+            by_number[number].out.shape,
+            by_number[number].out.dtype,
+        )
+    assert {own[i] for i in graph.outputs} == {found[i] for i in other.outputs}

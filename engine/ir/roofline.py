@@ -1,0 +1,86 @@
+"""The time below which no schedule of a kernel can come, from its bytes, its products and what the GPU can reach.
+
+A roofline (Williams, Waterman, Patterson 2009) whose ceilings are measured on the GPU itself, not read in a data
+sheet. It counts what every correct schedule must do: touch each input and output once, multiply each pair once. Cheap
+arithmetic between them overlaps with both, and launching costs what it costs, so the floor holds and isn't always met.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from engine.ir.extern import CONVOLUTION
+from engine.ir.graph import Graph, Op
+from engine.ir.kernel import Kernel
+from engine.ir.measures import op_flops
+
+SPLIT_PRODUCTS = 3.0
+"""A product of fp32 values is the sum of so many products of tf32 values (`PRECISION=tf32x3`)."""
+
+MEMORY, COMPUTE = "memory", "compute"
+_KINDS = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
+
+
+@dataclass(frozen=True, slots=True)
+class Ceilings:
+    """What a GPU reaches: `copy_gbs` of a large copy (bytes read plus written), `tflops` of large matmuls by kind.
+
+    Kinds are "bf16", "fp16", "tf32" and "fp32". `l2_gbs` is that of a copy within `l2_bytes`, where the data stays in
+    the L2 between launches; 0 where the L2 is flushed before each launch, or that isn't known.
+    """
+
+    copy_gbs: float
+    tflops: tuple[tuple[str, float], ...]
+    l2_gbs: float = 0.0
+    l2_bytes: int = 0
+
+    @property
+    def text(self) -> str:
+        """Canonical JSON, which `from_text` reads."""
+        data = {
+            "copy_gbs": self.copy_gbs,
+            "tflops": dict(self.tflops),
+            "l2_gbs": self.l2_gbs,
+            "l2_bytes": self.l2_bytes,
+        }
+        return json.dumps(data, sort_keys=True, separators=(",", ":"))
+
+    @classmethod
+    def from_text(cls, text: str) -> Ceilings:
+        """Raises ValueError for what is no ceilings: every rate is a positive number."""
+        try:
+            data = json.loads(text)
+            tflops = tuple(sorted((str(kind), float(rate)) for kind, rate in data["tflops"].items()))
+            found = cls(float(data["copy_gbs"]), tflops, float(data["l2_gbs"]), int(data["l2_bytes"]))
+        except (KeyError, TypeError, AttributeError, ValueError):
+            raise ValueError(f"not a GPU's ceilings: {text[:80]!r}") from None
+        if not (found.copy_gbs > 0 and all(rate > 0 for _, rate in tflops)):
+            raise ValueError(f"not a GPU's ceilings: {text[:80]!r}")
+        return found
+
+    def rate(self, kind: str, *, tf32: bool = False) -> float | None:
+        """TFLOP/s of products of that kind; of fp32 the fastest that keeps the precision asked for. None if unknown."""
+        known = dict(self.tflops)
+        if kind != "fp32":
+            return known.get(kind)
+        by_parts = known.get("tf32", 0.0) / (1.0 if tf32 else SPLIT_PRODUCTS)
+        return max(known.get("fp32", 0.0), by_parts) or None
+
+
+def floor_us(kernel: Kernel, ceilings: Ceilings) -> tuple[float, str]:
+    """The floor of a kernel in us, and what sets it: "memory" or "compute"."""
+    moved = kernel.bytes_moved
+    near = 0 < moved <= ceilings.l2_bytes and ceilings.l2_gbs > 0
+    memory = moved / ((ceilings.l2_gbs if near else ceilings.copy_gbs) * 1e3)
+    compute = sum(_product_us(kernel.body, op, ceilings) for op in kernel.body.ops)
+    return (compute, COMPUTE) if compute > memory else (memory, MEMORY)
+
+
+def _product_us(body: Graph, op: Op, ceilings: Ceilings) -> float:
+    """What the GPU needs for the products of one op, in us; 0 for an op without, or of a kind that isn't known."""
+    if op.kind != "matmul" and op.attribute("op") != CONVOLUTION:
+        return 0.0
+    kind = _KINDS.get(body.ops[op.inputs[0]].out.dtype)
+    rate = ceilings.rate(kind, tf32=bool(op.attribute("allow_tf32"))) if kind is not None else None
+    return op_flops(body, op) / (rate * 1e6) if rate else 0.0
