@@ -1,10 +1,15 @@
 """One SQLite file that keeps what was measured: schema, migrations, writes, questions, and following a live run."""
 
+from engine.store.acf import AcceptanceRow, StoredControls
+from engine.store.acts import StoredAct
 from engine.store.candidates import Candidate, CandidateQuery, Compared, Condition
 from engine.store.copies import copy_database
 from engine.store.errors import StoreError, StoreFull
 from engine.store.failures import FailureCluster
-from engine.store.importing import Imported, NotResults, read_results
+from engine.store.forbidden import ForbiddenCorner
+from engine.store.front import pareto_front
+from engine.store.importing import ForeignResults, Imported, NotResults, read_document, read_results
+from engine.store.merging import Merged, merge_databases
 from engine.store.paths import default_database_path, user_data_folder
 from engine.store.pins import PinChange, PinStanding, Standing, StoredPin
 from engine.store.queries import KernelVariants, VariantRow
@@ -13,17 +18,22 @@ from engine.store.records import NodeRecord, RecordedAssembly, RecordedGrouping,
 from engine.store.run_results import KernelResult
 from engine.store.schema import SCHEMA
 from engine.store.store import Store
+from engine.store.suggestions import Suggestion
 
 __all__ = [
     "SCHEMA",
+    "AcceptanceRow",
     "Candidate",
     "CandidateQuery",
     "Compared",
     "Condition",
     "FailureCluster",
+    "ForbiddenCorner",
+    "ForeignResults",
     "Imported",
     "KernelResult",
     "KernelVariants",
+    "Merged",
     "NodeRecord",
     "NotResults",
     "PinChange",
@@ -36,12 +46,18 @@ __all__ = [
     "Store",
     "StoreError",
     "StoreFull",
+    "StoredAct",
+    "StoredControls",
     "StoredPin",
     "StoredRun",
+    "Suggestion",
     "VariantRow",
     "copy_database",
     "default_database_path",
+    "merge_databases",
     "node_key",
+    "pareto_front",
+    "read_document",
     "read_results",
     "user_data_folder",
 ]

@@ -15,7 +15,8 @@ from enum import StrEnum
 from engine.store.connection import Connection, Row
 from engine.store.errors import BadRow, StoreError
 from engine.store.matching import matching_kernels
-from engine.store.rows import read_knobs, unreal
+from engine.store.rows import named_row, read_knobs, unreal
+from engine.store.typed import checked
 from engine.vocabulary import KnobValue, Regime
 
 PAGE_LIMIT = 500
@@ -245,6 +246,11 @@ def _text_term(column: str, compared: Compared, value: str, parameters: list[obj
 
 
 def _candidate(row: Row) -> Candidate:
+    with named_row(f"the row of kernel {row['kernel_key']}, {str(row['schedule'])[:60]}"):
+        return checked(_unchecked(row))
+
+
+def _unchecked(row: Row) -> Candidate:
     return Candidate(
         number=row["number"],
         kernel=row["kernel_key"],

@@ -5,8 +5,11 @@ The journal keeps it whole, so there is no second copy that could differ from wh
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from engine.events import Compared
 from engine.store.connection import Connection
+from engine.store.errors import BadRow
 from engine.store.event_rows import read_event
 from engine.vocabulary import Schedule, Verdict
 
@@ -21,11 +24,13 @@ _LATEST = (
 def latest_comparison(connection: Connection, kernel_key: str, context_key: str) -> Compared | None:
     """The newest comparison of the kernel in this context, of any run; None if there was none, or it is not whole.
 
-    Raises BadRow for a row that is no event.
+    Raises StoreError when the database can't be read.
     """
     row = connection.first(_LATEST, (context_key, Compared.__name__, kernel_key))
-    event = read_event(row) if row is not None else None
-    return event if isinstance(event, Compared) and _is_whole(event) else None
+    with suppress(BadRow):
+        event = read_event(row) if row is not None else None
+        return event if isinstance(event, Compared) and _is_whole(event) else None
+    return None
 
 
 def _is_whole(event: Compared) -> bool:

@@ -9,29 +9,36 @@ from engine.events import EVENT_TYPES, Event, NodeOpened, NodeVisited, RunFinish
 from engine.store.connection import Row
 from engine.store.records import StoredRun
 from engine.store.rows import named_row, unreal
+from engine.store.typed import checked
 
 
 def read_event(row: Row) -> Event:
     """A journal row as the event it was. Raises BadRow."""
     with named_row(f"event {row['seq']}"):
         body = {name: tuple(v) if isinstance(v, list) else v for name, v in json.loads(row["body"]).items()}
-        return EVENT_TYPES[row["kind"]](at=row["at"], **body)
+        return checked(EVENT_TYPES[row["kind"]](at=row["at"], **body))
 
 
 def node_opened(row: Row) -> NodeOpened:
-    return NodeOpened(
-        at=row["updated_at"],
-        node=row["key"],
-        parent=row["parent"],
-        kernel=row["kernel_key"],
-        label=row["label"],
-        prior=unreal(row["prior"]) or 0.0,
-        depth=row["depth"],
-    )
+    """Raises BadRow."""
+    with named_row(f"node {row['key']}"):
+        return checked(
+            NodeOpened(
+                at=row["updated_at"],
+                node=row["key"],
+                parent=row["parent"],
+                kernel=row["kernel_key"],
+                label=row["label"],
+                prior=unreal(row["prior"]) or 0.0,
+                depth=row["depth"],
+            )
+        )
 
 
 def node_visited(row: Row, visits: int, best_us: float | None, state: str) -> NodeVisited:
-    return NodeVisited(at=row["updated_at"], node=row["key"], visits=visits, best_us=best_us, state=state)
+    """Raises BadRow."""
+    with named_row(f"node {row['key']}"):
+        return checked(NodeVisited(at=row["updated_at"], node=row["key"], visits=visits, best_us=best_us, state=state))
 
 
 def run_started(stored: StoredRun, database: str) -> RunStarted:
@@ -55,4 +62,4 @@ def run_finished(stored: StoredRun, at: float) -> list[Event]:
         known = {f.name for f in fields(RunFinished)}
         if not isinstance(summary, dict) or not known - {"at"} <= set(summary):
             return []
-        return [RunFinished(**{"at": at, **{name: summary[name] for name in known & set(summary)}})]
+        return [checked(RunFinished(**{"at": at, **{name: summary[name] for name in known & set(summary)}}))]

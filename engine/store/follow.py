@@ -16,7 +16,7 @@ from engine.store.connection import Connection, Row
 from engine.store.event_rows import node_opened, node_visited, read_event, run_finished, run_started
 from engine.store.history import nodes_taken_over
 from engine.store.records import StoredRun
-from engine.store.rows import unreal
+from engine.store.rows import named_row, unreal
 
 Numbered = tuple[int, Event]
 
@@ -59,7 +59,8 @@ class RunReader:
         if row["key"] not in self.opened:
             self.opened.add(row["key"])
             yield row["opened"], node_opened(row)
-        best_us = unreal(row["best_us"])
+        with named_row(f"node {row['key']}"):
+            best_us = unreal(row["best_us"])
         if row["visits"] or best_us is not None or row["state"] != NodeState.OPEN:
             yield row["seq"], node_visited(row, row["visits"], best_us, row["state"])
 

@@ -25,12 +25,16 @@ def nodes_taken_over(connection: Connection, events: Sequence[Event], opened: se
         for key in _lineage(connection, trial.node, rows):
             below.setdefault(key, []).append(trial)
     taken = [row for key, row in rows.items() if row is not None and key in below and key not in opened]
-    for row in sorted(taken, key=lambda row: int(row["depth"])):
+    for row in sorted(taken, key=_depth):
         opened.add(row["key"])
         yield node_opened(row)
         trials_below = below[row["key"]]
         best_us = min((trial.us for trial in trials_below if trial.us is not None), default=None)
         yield node_visited(row, len(trials_below), best_us, _state(row["key"], trials_below))
+
+
+def _depth(row: Row) -> int:
+    return row["depth"] if isinstance(row["depth"], int) else 0
 
 
 def _lineage(connection: Connection, key: str, rows: dict[str, Row | None]) -> list[str]:

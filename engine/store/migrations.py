@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 
 from sqlite_utils import Database
 
-from engine.store.schema import add_dependent_launches, create_tables
+from engine.store.schema import add_dependent_launches, add_steering, create_tables
 
 Migration = Callable[[Database], None]
 
-MIGRATIONS: tuple[Migration, ...] = (create_tables, add_dependent_launches)
+MIGRATIONS: tuple[Migration, ...] = (create_tables, add_dependent_launches, add_steering)
 
 
 def schema_version(db: Database) -> int:

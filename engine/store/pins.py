@@ -13,6 +13,7 @@ from typing import Any
 from engine.store.connection import Connection, Row
 from engine.store.errors import StoreError
 from engine.store.rows import named_row, text, unreal
+from engine.store.typed import checked
 from engine.vocabulary import Pin, Schedule
 
 FASTER_BY = 1.02
@@ -123,6 +124,7 @@ def _stored(row: Row) -> StoredPin:
     with named_row(f"pin {row['id']}"):
         schedule = Schedule.from_key(row["schedule"])
         pin = Pin(row["kernel_key"], schedule, row["author"] or "", float(row["at"] or 0.0), row["note"] or "")
+        checked(pin)
         return StoredPin(int(row["id"]), pin, row["context_key"] or "", unreal(row["removed_at"]))
 
 
@@ -155,7 +157,8 @@ def _standing(connection: Connection, stored: StoredPin, current: str) -> PinSta
         f"ORDER BY {'d.us' if column == 'deploy_us' else 'm.median_us'}, m.id LIMIT 1",
         where,
     )
-    us, best_us = unreal(own[column]) if own else None, unreal(best[column]) if best else None
+    with named_row(f"a time of kernel {pin.kernel_key}"):
+        us, best_us = unreal(own[column]) if own else None, unreal(best[column]) if best else None
     gap = us / best_us - 1 if us is not None and best_us else None
     with named_row(f"the best schedule of kernel {pin.kernel_key}"):
         best_schedule = Schedule.from_key(best["schedule"]) if best else None

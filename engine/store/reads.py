@@ -9,7 +9,9 @@ from dataclasses import fields
 from engine.ir.json_form import grouping_from_json, grouping_to_json, kernel_from_json, program_from_json
 from engine.ir.kernel import Kernel
 from engine.ir.plan import Grouping, Program
+from engine.ir.roofline import Ceilings
 from engine.knobs import canonical_position
+from engine.store.assemblies import find_assembly
 from engine.store.connection import Connection, Row
 from engine.store.errors import StoreError
 from engine.store.records import RecordedAssembly, RecordedGrouping, StoredRun
@@ -25,6 +27,7 @@ from engine.store.rows import (
     schedules_text,
     unreal,
 )
+from engine.store.typed import checked
 from engine.store.writes import plan_key
 from engine.vocabulary import Context, Measurement, Regime, Schedule, Target
 
@@ -58,6 +61,17 @@ def best(connection: Connection, kernel_key: str, context_key: str, regime: Regi
     return min(tied, key=lambda m: [canonical_position(*knob) for knob in m.schedule.knobs], default=None)
 
 
+def second_best(
+    connection: Connection, kernel_key: str, context_key: str, regime: Regime, schedule: Schedule
+) -> Measurement | None:
+    """The fastest ok measurement of another schedule."""
+    deploy = regime is Regime.DEPLOY
+    status, time = ("deploy_status", "deploy_us") if deploy else ("status", "median_us")
+    sql = f"{_DEPLOY if deploy else _RANKING} AND {status} = 'ok' AND schedule <> ? ORDER BY {time}, schedule LIMIT 1"
+    row = connection.first(sql, (kernel_key, context_key, schedule.key))
+    return read_measurement(row, regime) if row else None
+
+
 def schedules(connection: Connection, kernel_key: str, context_key: str) -> tuple[Schedule, ...]:
     """Every schedule with a ranking row, in the order in which the rows were written."""
     sql = "SELECT schedule FROM measurement WHERE kernel_key = ? AND context_key = ? ORDER BY id"
@@ -66,10 +80,20 @@ def schedules(connection: Connection, kernel_key: str, context_key: str) -> tupl
         return tuple(Schedule.from_key(key) for key in keys)
 
 
+def timed(connection: Connection, kernel_key: str, context_key: str) -> dict[Schedule, float]:
+    """Every candidate that was timed, with its deploy time where there is one, else its ranking time (us)."""
+    sql = "SELECT schedule, median_us FROM measurement WHERE kernel_key = ? AND context_key = ? AND status = 'ok'"
+    found = dict(connection.tuples(f"{sql} ORDER BY id", (kernel_key, context_key)))
+    deploy = "SELECT schedule, deploy_us FROM node WHERE deploy_status = 'ok' AND kernel_key = ? AND context_key = ?"
+    found |= dict(connection.tuples(f"{deploy} ORDER BY deploy_at DESC, key DESC", (kernel_key, context_key)))
+    with named_row(f"a schedule of kernel {kernel_key}"):
+        return {Schedule.from_key(str(key)): float(us) for key, us in found.items() if us is not None}
+
+
 def context(row: Row) -> Context:
     with named_row(f"context {row['key']}"):
         values = {f.name: row[f.name] for f in fields(Context)}
-        return Context(**{**values, "cold_l2": bool(row["cold_l2"])})
+        return checked(Context(**{**values, "cold_l2": bool(row["cold_l2"])}))
 
 
 def contexts(connection: Connection) -> tuple[Context, ...]:
@@ -82,7 +106,16 @@ def target(connection: Connection, context_key: str) -> Target:
     if row is None or not row["target"]:
         return Target()
     with named_row(f"the chip of context {context_key}"):
-        return Target(**json.loads(row["target"]))
+        return checked(Target(**json.loads(row["target"])))
+
+
+def ceilings(connection: Connection, context_key: str) -> Ceilings | None:
+    """What the GPU of a context reaches; None where it was not measured. Raises BadRow."""
+    row = connection.first("SELECT ceilings FROM context WHERE key = ?", (context_key,))
+    if row is None or not row["ceilings"]:
+        return None
+    with named_row(f"the ceilings of context {context_key}"):
+        return Ceilings.from_text(row["ceilings"])
 
 
 def kernels(connection: Connection) -> tuple[Kernel, ...]:
@@ -107,14 +140,19 @@ def _kernel(row: Row) -> Kernel:
 _RUN = f"SELECT {', '.join(f.name for f in fields(StoredRun))} FROM run"
 
 
+def _stored_run(row: Row) -> StoredRun:
+    with named_row(f"run {row['id']}"):
+        return checked(StoredRun(**row))
+
+
 def runs(connection: Connection) -> tuple[StoredRun, ...]:
     """Oldest first."""
-    return tuple(StoredRun(**row) for row in connection.rows(f"{_RUN} ORDER BY started_at, rowid"))
+    return tuple(_stored_run(row) for row in connection.rows(f"{_RUN} ORDER BY started_at, rowid"))
 
 
 def latest_run(connection: Connection) -> StoredRun | None:
     row = connection.first(f"{_RUN} ORDER BY started_at DESC, rowid DESC LIMIT 1")
-    return StoredRun(**row) if row else None
+    return _stored_run(row) if row else None
 
 
 def run(connection: Connection, run_id: str) -> StoredRun:
@@ -123,7 +161,7 @@ def run(connection: Connection, run_id: str) -> StoredRun:
         raise StoreError(
             f"{connection.path} holds no run {run_id!r}; `runs` are listed by the screens and by `emmy eval`"
         )
-    return StoredRun(**row)
+    return _stored_run(row)
 
 
 def program(connection: Connection, run_id: str) -> Program:
@@ -164,10 +202,13 @@ def assembled(
 
     With `schedules`, only an assembly of exactly those; `pdl` asks for one with programmatic dependent launch.
     """
+    plan = plan_key(grouping_to_json(grouping))
+    if schedules is not None and (found := find_assembly(connection, plan, context_key, schedules, pdl)):
+        return found
     columns = PDL_COLUMNS if pdl else ASSEMBLED_COLUMNS
     sql = "SELECT g.* FROM grouping AS g JOIN run AS r ON r.id = g.run WHERE g.plan_key = ? AND r.context_key = ? "
     sql += f"AND (g.{columns.us} IS NOT NULL OR g.{columns.failure_kind} IS NOT NULL) "
-    parameters: list[object] = [plan_key(grouping_to_json(grouping)), context_key]
+    parameters: list[object] = [plan, context_key]
     if schedules is not None:
         sql += "AND g.schedules = ? "
         parameters.append(schedules_text(schedules))

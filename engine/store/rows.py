@@ -16,6 +16,7 @@ from typing import Any
 from engine.ir import GraphError
 from engine.store.errors import BadRow
 from engine.store.normalize import normalize_cause
+from engine.store.typed import checked
 from engine.vocabulary import (
     BuildReport,
     Failure,
@@ -41,6 +42,7 @@ RANKING_COLUMNS = {
     "spills": "spills",
     "shared_bytes": "shared_bytes",
     "compile_s": "compile_s",
+    "code_bytes": "code_bytes",
     "run_s": "run_s",
     "error": "error",
 }
@@ -105,6 +107,7 @@ def outcome_columns(measurement: Measurement, columns: Mapping[str, str]) -> dic
         "spills": build.spills,
         "shared_bytes": build.shared_bytes,
         "compile_s": real(build.compile_s),
+        "code_bytes": build.code_bytes,
         "run_s": real(measurement.run_s),
         "error": real(measurement.error),
     }
@@ -124,11 +127,14 @@ def read_measurement(row: Mapping[str, Any], regime: Regime) -> Measurement:
             status=Status(value["status"]),
             timing=read_timing(value["us"], value["low_us"], value["high_us"], value["samples"]),
             failure=read_failure(value["failure"], value["cause"]),
-            build=BuildReport(
-                registers=value["registers"],
-                spills=value["spills"],
-                shared_bytes=value["shared_bytes"],
-                compile_s=unreal(value["compile_s"]),
+            build=checked(
+                BuildReport(
+                    registers=value["registers"],
+                    spills=value["spills"],
+                    shared_bytes=value["shared_bytes"],
+                    compile_s=unreal(value["compile_s"]),
+                    code_bytes=value["code_bytes"],
+                )
             ),
             error=unreal(value["error"]),
             run_s=unreal(value["run_s"]),

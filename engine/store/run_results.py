@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from engine.knobs import KNOBS
 from engine.store.connection import Connection, Row
-from engine.store.rows import read_knobs, unreal
+from engine.store.rows import named_row, read_knobs, unreal
+from engine.store.typed import checked
 from engine.vocabulary import KnobValue, Regime
 
 
@@ -62,27 +63,40 @@ def run_results(connection: Connection, run: str) -> tuple[KernelResult, ...]:
     best: dict[tuple[str, str], BestTime] = {}
     for row in connection.rows(_BEST, {"run": run}):
         best[row["kernel"], row["regime"]] = _best(row)
-    return tuple(
-        KernelResult(
-            kernel=row["kernel"],
-            label=row["label"] or row["family"] or row["kernel"],
-            shape=row["shape"] or "",
-            ok=int(row["ok"] or 0),
-            failed=int(row["failed"] or 0),
-            ranking=best.get((row["kernel"], Regime.RANKING)),
-            deploy=best.get((row["kernel"], Regime.DEPLOY)),
+    return tuple(_result(row, best) for row in connection.rows(_COUNTS, {"run": run}))
+
+
+def _result(row: Row, best: dict[tuple[str, str], BestTime]) -> KernelResult:
+    with named_row(f"the results of kernel {row['kernel']}"):
+        return checked(
+            KernelResult(
+                kernel=row["kernel"],
+                label=row["label"] or row["family"] or row["kernel"],
+                shape=row["shape"] or "",
+                ok=int(row["ok"] or 0),
+                failed=int(row["failed"] or 0),
+                ranking=best.get((row["kernel"], Regime.RANKING)),
+                deploy=best.get((row["kernel"], Regime.DEPLOY)),
+            )
         )
-        for row in connection.rows(_COUNTS, {"run": run})
-    )
+
+
+def noise_share(connection: Connection, run: str) -> float | None:
+    """The noise floor that the run measured, as a share of a time; None where it says nothing of it."""
+    sql = "SELECT json_extract(body, '$.noise_share') AS share FROM event WHERE run = ? AND kind = 'Health'"
+    row = connection.first(f"{sql} ORDER BY seq DESC LIMIT 1", (run,))
+    with named_row(f"the health of run {run}"):
+        return unreal(row["share"]) if row is not None else None
 
 
 def _best(row: Row) -> BestTime:
-    return BestTime(
-        us=float(row["us"]),
-        low_us=unreal(row["low_us"]),
-        high_us=unreal(row["high_us"]),
-        schedule=_schedule(row["schedule"]),
-    )
+    with named_row(f"a time of kernel {row['kernel']}"):
+        return BestTime(
+            us=float(row["us"]),
+            low_us=unreal(row["low_us"]),
+            high_us=unreal(row["high_us"]),
+            schedule=_schedule(row["schedule"]),
+        )
 
 
 def _schedule(text: str) -> dict[str, KnobValue]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from sqlite_utils import Database
 
-SCHEMA = 2
+SCHEMA = 3
 """The schema version that this code reads and writes."""
 
 APPLICATION_ID = 0x454D4D59
@@ -18,6 +18,9 @@ APPLICATION_ID = 0x454D4D59
 TABLES = (
     *("meta", "context", "kernel", "run", "grouping", "grouping_kernel"),
     *("measurement", "node", "event", "pin"),
+    *("act", "forbidden", "suggestion"),
+    *("acf", "acf_acceptance"),
+    "assembly",
 )
 
 
@@ -55,6 +58,80 @@ def add_dependent_launches(db: Database) -> None:
     columns = (("us", float), ("low_us", float), ("high_us", float), ("samples", str), ("error", float))
     for name, kind in (*columns, ("failure_kind", str), ("cause", str)):
         db.table("grouping").add_column(f"pdl_{name}", kind)
+
+
+def add_steering(db: Database) -> None:
+    """Schema 3: what people did to a run (`act`), the knob values that they ruled out together (`forbidden`), and
+    schedules that were measured or pinned elsewhere (`suggestion`)."""
+    _create_suggestion(db)
+    _create_controls(db)
+    _create_assembly(db)
+    db.table("context").add_column("ceilings", str)
+    db.table("act").create(
+        {"id": int, "run": str, "at": float, "verb": str, "kernel_key": str, "detail": str, "author": str}, pk="id"
+    )
+    db.table("act").create_index(["run"])
+    db.table("forbidden").create(
+        {
+            "id": int,
+            "kernel_key": str,
+            "family": str,
+            "knobs": str,
+            "author": str,
+            "at": float,
+            "note": str,
+            "removed_at": float,
+        },
+        pk="id",
+    )
+
+
+def _create_controls(db: Database) -> None:
+    """Controls files of ptxas, what was said of them, and the size of the code that a candidate became."""
+    db.table("acf").create({"sha256": str, "name": str, "bytes": bytes, "added_at": float}, pk="sha256")
+    db.table("acf_acceptance").create(
+        {
+            "sha256": str,
+            "ptxas_sha256": str,
+            "capability": int,
+            "ptxas": str,
+            "accepted": int,
+            "reason": str,
+            "at": float,
+        },
+        pk=("sha256", "ptxas_sha256", "capability"),
+        foreign_keys=[("sha256", "acf", "sha256")],
+    )
+    db.table("measurement").add_column("code_bytes", int)
+    db.table("node").add_column("deploy_code_bytes", int)
+
+
+def _create_assembly(db: Database) -> None:
+    """Every graph that was put together; `pdl` is 1 for programmatic dependent launch."""
+    key = ("plan_key", "context_key", "schedules", "pdl")
+    columns = {"us": float, "low_us": float, "high_us": float, "samples": str, "error": float}
+    db.table("assembly").create(
+        {**dict.fromkeys(key[:3], str), "pdl": int, **columns, "failure_kind": str, "cause": str, "at": float}, pk=key
+    )
+
+
+def _create_suggestion(db: Database) -> None:
+    db.table("suggestion").create(
+        {
+            "kernel_key": str,
+            "schedule": str,
+            "origin": str,
+            "gpu": str,
+            "versions": str,
+            "reason": str,
+            "us": float,
+            "regime": str,
+            "author": str,
+            "note": str,
+            "at": float,
+        },
+        pk=("kernel_key", "schedule", "origin"),
+    )
 
 
 def _create_things(db: Database) -> None:

@@ -9,23 +9,31 @@ from pathlib import Path
 from types import TracebackType
 
 from engine import __version__
-from engine.events import Compared, Event, GroupingsExplored, RunState
+from engine.events import Acted, Compared, Event, GroupingsExplored, RunState
 from engine.ir.kernel import Kernel
 from engine.ir.plan import Grouping, Program
-from engine.store import candidates, pins, reads
+from engine.ir.roofline import Ceilings
+from engine.store import acf, candidates, forbidden, pins, reads
+from engine.store.acf import AcceptanceRow, StoredControls
+from engine.store.acts import StoredAct, acts
 from engine.store.candidates import Candidate, CandidateQuery
+from engine.store.carried import put_evidence
 from engine.store.comparisons import latest_comparison
 from engine.store.connection import Connection, open_connection
 from engine.store.failures import FailureCluster, failure_clusters
 from engine.store.follow import events_of_run, follow_run, groupings_explored
+from engine.store.forbidden import ForbiddenCorner
 from engine.store.importing.recording import Imported, write_all
 from engine.store.importing.results import ForeignResults
+from engine.store.matching import matching_kernels
+from engine.store.pairs import regime_pairs
 from engine.store.pins import PinChange, PinStanding, StoredPin
 from engine.store.queries import KernelVariants, kernel_variants
 from engine.store.records import NodeRecord, RecordedAssembly, RecordedGrouping, RunInfo, StoredRun
-from engine.store.run_results import KernelResult, run_results
+from engine.store.run_results import KernelResult, noise_share, run_results
+from engine.store.suggestions import Suggestion, put_suggestions, suggestions
 from engine.store.writes import Writer
-from engine.vocabulary import Context, Failure, Measurement, Pin, Regime, Schedule, Target, Timing
+from engine.vocabulary import Context, Failure, KnobValue, Measurement, Pin, Regime, Schedule, Target, Timing
 
 
 class Store:
@@ -84,6 +92,10 @@ class Store:
         """`target` lets a replay generate code for the recorded chip."""
         self._writer.context(context, target)
 
+    def record_ceilings(self, context_key: str, ceilings: Ceilings) -> None:
+        """What the GPU of a recorded context reaches; the first ones stay."""
+        self._writer.ceilings(context_key, ceilings)
+
     def record_kernel(self, kernel: Kernel) -> None:
         self._writer.kernel(kernel)
 
@@ -111,9 +123,13 @@ class Store:
         schedules: Mapping[str, Schedule] | None = None,
         *,
         pdl: bool = False,
+        tried: bool = False,
     ) -> None:
-        """The grouping as one graph, built with `schedules` (by structural key), with or without `pdl`."""
-        self._writer.assembled(grouping, timing, error, failure, schedules or {}, pdl)
+        """The grouping as one graph, built with `schedules` (by structural key), with or without `pdl`.
+
+        One that was only `tried` is found again by its schedules, and the grouping keeps the one that it had.
+        """
+        self._writer.assembled(grouping, timing, error, failure, schedules or {}, pdl, tried)
 
     def record_measurement(
         self, measurement: Measurement, *, run: str, trial: int = 0, nodes: Sequence[NodeRecord] = ()
@@ -139,6 +155,16 @@ class Store:
         with self._connection.transaction() as db:
             return write_all(db, results, self._clock(), __version__, command)
 
+    def record_evidence(self, measurements: Sequence[Measurement]) -> int:
+        """Keep results that were taken elsewhere in a context of this database, of no run; returns how many are new."""
+        with self._connection.transaction() as db:
+            return put_evidence(db, measurements, self._clock())
+
+    def suggest(self, found: Sequence[Suggestion]) -> int:
+        """Keep schedules from other contexts for the next search to try first; returns how many are new."""
+        with self._connection.transaction() as db:
+            return put_suggestions(db, found)
+
     def record_pin(
         self, kernel_key: str, schedule: Schedule, context_key: str, *, author: str, note: str = ""
     ) -> PinChange:
@@ -152,7 +178,40 @@ class Store:
         """Put back what was in force before the change, unless another one came after it."""
         pins.undo_pin(self._connection, change, self._clock())
 
+    def forbid(
+        self, knobs: Mapping[str, KnobValue], *, kernel_key: str = "", family: str = "", author: str, note: str = ""
+    ) -> ForbiddenCorner:
+        """Rule knob values out together for a kernel, or for every kernel of a family, from the next run on."""
+        at = self._clock()
+        return forbidden.forbid(
+            self._connection, knobs, at, kernel_key=kernel_key, family=family, author=author, note=note
+        )
+
+    def allow(self, corner: int) -> None:
+        """Take a forbidden corner back."""
+        forbidden.allow(self._connection, corner, self._clock())
+
+    def forbid_again(self, corner: int) -> None:
+        """Undo `allow`."""
+        forbidden.forbid_again(self._connection, corner)
+
+    def record_act(self, event: Acted) -> None:
+        """Keep an act that belongs to no run; those of a run are kept with its events."""
+        self._writer.act(event)
+
+    def record_controls(self, files: Sequence[tuple[str, bytes]], said: Sequence[AcceptanceRow]) -> None:
+        """Keep controls files (name and bytes), each once under its sha256, and what a ptxas said of them."""
+        acf.record_controls(self._connection, files, said, self._clock())
+
     # Lookups
+
+    def controls(self) -> tuple[StoredControls, ...]:
+        """Every controls file that is kept, by sha256."""
+        return acf.stored_controls(self._connection)
+
+    def controls_unusable_because(self, sha256: str, context: Context) -> str | None:
+        """A sentence why a schedule's controls can't be applied in a context, or None; "" always can."""
+        return acf.unusable_because(self._connection, sha256, context.ptxas, context.capability)
 
     def ranking(self, kernel_key: str, schedule: Schedule, context_key: str) -> Measurement | None:
         return reads.measurement(self._connection, kernel_key, schedule, context_key, Regime.RANKING)
@@ -168,6 +227,10 @@ class Store:
         """The fastest ok candidate; ties break by canonical knob order."""
         return reads.best(self._connection, kernel_key, context_key, regime)
 
+    def second_best(self, kernel_key: str, context_key: str, regime: Regime, schedule: Schedule) -> Measurement | None:
+        """The fastest ok candidate other than `schedule`."""
+        return reads.second_best(self._connection, kernel_key, context_key, regime, schedule)
+
     def best_known(self, kernel_key: str, context_key: str) -> Measurement | None:
         """The fastest ok candidate of the deploy regime, else of the ranking regime."""
         return self.best(kernel_key, context_key, Regime.DEPLOY) or self.best(kernel_key, context_key, Regime.RANKING)
@@ -176,11 +239,23 @@ class Store:
         """Every schedule with a ranking row, ok or failed, in the order of recording."""
         return reads.schedules(self._connection, kernel_key, context_key)
 
+    def timed(self, kernel_key: str, context_key: str) -> dict[Schedule, float]:
+        """Every candidate that was timed: its deploy time where there is one, else its ranking time, in us."""
+        return reads.timed(self._connection, kernel_key, context_key)
+
     def contexts(self) -> tuple[Context, ...]:
         return reads.contexts(self._connection)
 
     def target(self, context_key: str) -> Target:
         return reads.target(self._connection, context_key)
+
+    def regime_pairs(self, context_key: str) -> dict[str, list[tuple[float, float]]]:
+        """(ranking us, deploy us) of each candidate of a context that has both, by the kernel's structural key."""
+        return regime_pairs(self._connection, context_key)
+
+    def ceilings(self, context_key: str) -> Ceilings | None:
+        """What the GPU of a context reaches at its best; None where it was not measured."""
+        return reads.ceilings(self._connection, context_key)
 
     def kernels(self) -> tuple[Kernel, ...]:
         return reads.kernels(self._connection)
@@ -218,7 +293,23 @@ class Store:
         """The pins in force, oldest first; with `history` the ended ones too."""
         return pins.pins(self._connection, history=history)
 
+    def forbidden(self, *, history: bool = False) -> tuple[ForbiddenCorner, ...]:
+        """The forbidden corners in force, oldest first; with `history` the ended ones too."""
+        return forbidden.forbidden(self._connection, history=history)
+
+    def suggestions(self, kernel_key: str | None = None) -> tuple[Suggestion, ...]:
+        """Schedules from elsewhere for a kernel, or for all: the fastest there first."""
+        return suggestions(self._connection, kernel_key)
+
+    def kernel_keys(self, kernel_text: str = "") -> tuple[str, ...]:
+        """Keys of the kernels whose label, family, shape or key holds the text, in the order of recording."""
+        return tuple(matching_kernels(self._connection, kernel_text))
+
     # Questions
+
+    def acts(self, run: str | None = None, limit: int = 200) -> tuple[StoredAct, ...]:
+        """How people steered a run (None: every run), the newest first."""
+        return acts(self._connection, run, limit)
 
     def variants(self, kernel_text: str = "", top: int = 20) -> tuple[KernelVariants, ...]:
         """What was measured, best first, per kernel and context; `kernel_text` matches label, family, shape or key."""
@@ -254,6 +345,10 @@ class Store:
     def run_results(self, run: str) -> tuple[KernelResult, ...]:
         """What the run came to, kernel by kernel, each with its best time in each regime."""
         return run_results(self._connection, run)
+
+    def noise_share(self, run: str) -> float | None:
+        """The noise floor that the run measured, as a share of a time; None where it says nothing of it."""
+        return noise_share(self._connection, run)
 
     def explored(self, run: str) -> GroupingsExplored | None:
         """How the run's outer search ended; None where it did not, or the recording doesn't say."""

@@ -18,7 +18,9 @@ from typing import Any
 from sqlite_utils import Database
 
 from engine.events import (
+    Acted,
     CandidateStarted,
+    CompilersSeen,
     Event,
     Health,
     NodeOpened,
@@ -26,10 +28,13 @@ from engine.events import (
     NodeVisited,
     RunState,
     StateChanged,
+    WorkersSeen,
 )
 from engine.ir.json_form import grouping_to_json, kernel_to_json, program_to_json
 from engine.ir.kernel import Kernel
 from engine.ir.plan import Grouping
+from engine.ir.roofline import Ceilings
+from engine.store.assemblies import put_assembly
 from engine.store.connection import Connection
 from engine.store.records import NodeRecord, RunInfo, node_key
 from engine.store.rows import (
@@ -72,6 +77,13 @@ class Writer:
             row["target"] = json.dumps(asdict(target))
         with self._connection.transaction() as db:
             db.table("context").upsert(_safe(row), pk="key")
+
+    def ceilings(self, context_key: str, ceilings: Ceilings) -> None:
+        """The first ones of a context stay, so that floors don't move."""
+        with self._connection.transaction() as db:
+            db.execute(
+                "UPDATE context SET ceilings = ? WHERE key = ? AND ceilings IS NULL", (ceilings.text, context_key)
+            )
 
     def kernel(self, kernel: Kernel) -> None:
         row = {
@@ -141,6 +153,7 @@ class Writer:
         failure: Failure | None,
         schedules: Mapping[str, Schedule],
         pdl: bool,
+        tried: bool,
     ) -> None:
         columns = PDL_COLUMNS if pdl else ASSEMBLED_COLUMNS
         row = {
@@ -154,7 +167,9 @@ class Writer:
             "schedules": schedules_text(schedules),
         }
         with self._connection.transaction() as db:
-            db.table("grouping").update(grouping, row)
+            put_assembly(db, grouping, timing, error, failure, schedules, pdl, self._clock())
+            if not tried:
+                db.table("grouping").update(grouping, row)
 
     def measurement(self, measurement: Measurement, run: str, trial: int, nodes: Sequence[NodeRecord]) -> None:
         now = self._clock()
@@ -162,12 +177,12 @@ class Writer:
         with self._connection.transaction() as db:
             self._put_nodes(db, run, nodes, now)
             if fresh and measurement.regime is Regime.RANKING:
-                _put_ranking(db, measurement, run, trial, now)
+                put_ranking(db, measurement, run, trial, now)
             elif fresh:
-                leaf = nodes[-1] if nodes else _leaf_of(measurement)
+                leaf = nodes[-1] if nodes else leaf_of(measurement)
                 if not nodes:
                     self._put_nodes(db, run, (leaf,), now)
-                _put_deploy(db, measurement, leaf.node, now)
+                put_deploy(db, measurement, leaf.node, now)
 
     def nodes(self, run: str, nodes: Sequence[NodeRecord]) -> None:
         with self._connection.transaction() as db:
@@ -190,11 +205,18 @@ class Writer:
         kind = type(event).__name__
         if isinstance(event, StateChanged):
             db.table("run").update(run, {"state": event.state, "reason": text(event.reason)})
-        if isinstance(event, Health):
+        if isinstance(event, Acted):
+            _put_act(db, event, run)
+        if isinstance(event, Health | CompilersSeen | WorkersSeen):
             db.table("event").delete_where("run = ? AND kind = ?", (run, kind))
         db.table("event").insert(
             {"run": run, "seq": self._next(db, run), "at": event.at, "kind": kind, "body": event_body(event)}
         )
+
+    def act(self, event: Acted) -> None:
+        """One that belongs to no run."""
+        with self._connection.transaction() as db:
+            _put_act(db, event, "")
 
     def _visit(self, db: Database, run: str, event: NodeVisited) -> None:
         values = (event.visits, real(event.best_us), str(event.state))
@@ -209,8 +231,8 @@ class Writer:
     ) -> None:
         """Insert or update; deploy columns stay. A node that another run touched last becomes this run's."""
         context = self._context_of(db, run)
-        rows = [_node_row(node, run, context, self._next(db, run), now) for node in nodes]
-        db.conn.executemany(_OPEN_NODE if opened_only else _PUT_NODE, rows)
+        rows = [node_row(node, run, context, self._next(db, run), now) for node in nodes]
+        db.conn.executemany(_OPEN_NODE if opened_only else PUT_NODE, rows)
 
     def _context_of(self, db: Database, run: str) -> str:
         if run not in self._contexts:
@@ -246,13 +268,13 @@ def _kept_within_a_run(*columns: str) -> str:
     )
 
 
-_PUT_NODE = f"{_INSERT_NODE}{_taken(besides=('key', 'opened'))}, {_kept_within_a_run('opened')}"
+PUT_NODE = f"{_INSERT_NODE}{_taken(besides=('key', 'opened'))}, {_kept_within_a_run('opened')}"
 _OUTCOME = ("visits", "best_us", "state")
 _OPEN_NODE = f"{_INSERT_NODE}{_taken(besides=('key', 'knobs', 'is_leaf', *_OUTCOME))}, {_kept_within_a_run(*_OUTCOME)}"
 """An opening may come after the first visit; it says where the node stands among its siblings, and no more."""
 
 
-def _node_row(node: NodeRecord, run: str, context: str, seq: int, now: float) -> tuple[object, ...]:
+def node_row(node: NodeRecord, run: str | None, context: str, seq: int, now: float) -> tuple[object, ...]:
     knobs = json.dumps(dict(node.knobs), sort_keys=True, separators=(",", ":"))
     outcome = (node.visits, real(node.best_us), str(node.state), int(node.is_leaf))
     place = (node.node, node.parent, run, context, node.kernel_key, knobs, text(node.label), node.depth)
@@ -263,7 +285,7 @@ def _node_of(event: NodeOpened) -> NodeRecord:
     return NodeRecord(event.node, event.parent, event.kernel, {}, event.label, event.depth, event.prior)
 
 
-def _leaf_of(measurement: Measurement) -> NodeRecord:
+def leaf_of(measurement: Measurement) -> NodeRecord:
     """The leaf of a deploy row that no search led to: a re-measured pin, a merged database."""
     knobs = measurement.schedule.as_dict()
     key = node_key(measurement.context_key, measurement.kernel_key, knobs)
@@ -271,7 +293,7 @@ def _leaf_of(measurement: Measurement) -> NodeRecord:
     return NodeRecord(key, "", measurement.kernel_key, knobs, "", 0, 1.0, 0, measurement.us, state, True)
 
 
-def _put_ranking(db: Database, measurement: Measurement, run: str, trial: int, now: float) -> None:
+def put_ranking(db: Database, measurement: Measurement, run: str | None, trial: int, now: float) -> None:
     outcome = outcome_columns(measurement, RANKING_COLUMNS) | {"run": run, "trial": trial, "measured_at": now}
     row = {
         "kernel_key": measurement.kernel_key,
@@ -288,7 +310,7 @@ def _put_ranking(db: Database, measurement: Measurement, run: str, trial: int, n
     )
 
 
-def _put_deploy(db: Database, measurement: Measurement, leaf: str, now: float) -> None:
+def put_deploy(db: Database, measurement: Measurement, leaf: str, now: float) -> None:
     outcome = outcome_columns(measurement, DEPLOY_COLUMNS) | {"schedule": measurement.schedule.key, "deploy_at": now}
     db.execute(
         f"UPDATE node SET {', '.join(f'{name} = :{name}' for name in outcome)} WHERE key = :key "
@@ -303,3 +325,17 @@ def _number(db: Database, sql: str, parameters: tuple[object, ...]) -> int:
 
 def _safe(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: text(value) if isinstance(value, str) else value for name, value in row.items()}
+
+
+def _put_act(db: Database, event: Acted, run: str) -> None:
+    db.table("act").insert(
+        {
+            "run": run,
+            "at": event.at,
+            "verb": text(event.verb),
+            "kernel_key": event.kernel,
+            "detail": text(event.detail),
+            "author": text(event.author),
+        },
+        pk="id",
+    )

@@ -145,3 +145,15 @@ def test_what_is_not_there_is_said(store: Store, run: str) -> None:
     for ask in (store.kernel, store.program, lambda key: list(store.events_of(key))):
         with pytest.raises(StoreError, match="holds no"):
             ask("nothing")
+
+
+def test_the_second_best_is_the_fastest_of_the_other_schedules(store: Store, run: str, sample) -> None:
+    place = sample.matmul.key, sample.context.key
+    first, second = sample.ok(10.0, NUM_WARPS=8), sample.ok(11.0, NUM_WARPS=4)
+    for measurement in (second, first, sample.ok(12.0, NUM_WARPS=16), sample.failed(BLOCK_M=16)):
+        for regime in Regime:
+            store.record_measurement(replace(measurement, regime=regime), run=run)
+    for regime in Regime:
+        found = store.second_best(*place, regime, first.schedule)
+        assert found == replace(second, regime=regime, cached=True)
+        assert store.second_best("no kernel", place[1], regime, first.schedule) is None

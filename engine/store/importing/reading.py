@@ -18,12 +18,15 @@ MAX_BYTES = 2**30
 _GZIP = b"\x1f\x8b"
 
 
-def read_results(path: Path, name: str = "", gpu: str = "") -> ForeignResults:
+def read_results(
+    path: Path, name: str = "", gpu: str = "", document: dict[str, object] | None = None
+) -> ForeignResults:
     """The results in a JSON file, packed with gzip or not. `name` and `gpu` stand in place of the file's own.
 
-    A format that doesn't name its kernel takes the file's name. Raises NotResults, whose text names the file.
+    `document` is what `read_document` read from it, if somebody did already. A format that doesn't name its kernel
+    takes the file's name. Raises NotResults, whose text names the file.
     """
-    document = _document(path)
+    document = read_document(path) if document is None else document
     for known in FORMATS:
         if known.recognizes(document):
             try:
@@ -42,7 +45,8 @@ def _unnamed(known: ModuleType, document: dict[str, object], path: Path) -> str:
     return "" if known.names_kernel(document) else path.name.removesuffix(".gz").removesuffix(".json")
 
 
-def _document(path: Path) -> dict[str, object]:
+def read_document(path: Path) -> dict[str, object]:
+    """The object in a JSON file, packed with gzip or not. Raises NotResults, whose text names the file."""
     try:
         with path.open("rb") as file:
             packed = file.read(len(_GZIP)) == _GZIP

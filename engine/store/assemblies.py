@@ -1,0 +1,76 @@
+"""Graphs that were assembled from a plan: each by the schedules that it was built with and the kind of its launches.
+
+The grouping's own row says how the graph that counts did; here is every one that was tried, so that a run that comes
+to the same schedules again launches nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlite_utils import Database
+
+from engine.store.connection import Connection
+from engine.store.records import RecordedAssembly
+from engine.store.rows import (
+    named_row,
+    read_failure,
+    read_schedules,
+    read_timing,
+    real,
+    samples_text,
+    schedules_text,
+    text,
+    unreal,
+)
+from engine.vocabulary import Failure, Schedule, Timing
+
+
+def put_assembly(
+    db: Database,
+    grouping: str,
+    timing: Timing | None,
+    error: float | None,
+    failure: Failure | None,
+    schedules: Mapping[str, Schedule],
+    pdl: bool,
+    now: float,
+) -> None:
+    """Keep one graph of the plan of `grouping`, in the context of its run. The newest of equal ones stays."""
+    of_grouping = "SELECT g.plan_key, r.context_key FROM grouping AS g JOIN run AS r ON r.id = g.run WHERE g.id = ?"
+    for row in list(db.query(of_grouping, (grouping,))):
+        db.table("assembly").upsert(
+            {
+                **row,
+                "schedules": schedules_text(schedules),
+                "pdl": int(pdl),
+                "us": real(timing.median_us) if timing else None,
+                "low_us": real(timing.low_us) if timing else None,
+                "high_us": real(timing.high_us) if timing else None,
+                "samples": samples_text(timing),
+                "error": real(error),
+                "failure_kind": str(failure.kind) if failure else None,
+                "cause": text(failure.cause) if failure else None,
+                "at": now,
+            },
+            pk=("plan_key", "context_key", "schedules", "pdl"),
+        )
+
+
+def find_assembly(
+    connection: Connection, plan: str, context_key: str, schedules: Mapping[str, Schedule], pdl: bool
+) -> RecordedAssembly | None:
+    """The graph of exactly these schedules, if it was tried."""
+    where = "plan_key = ? AND context_key = ? AND schedules = ? AND pdl = ?"
+    row = connection.first(
+        f"SELECT * FROM assembly WHERE {where}", (plan, context_key, schedules_text(schedules), int(pdl))
+    )
+    if row is None:
+        return None
+    with named_row(f"an assembled graph of plan {plan}"):
+        return RecordedAssembly(
+            timing=read_timing(row["us"], row["low_us"], row["high_us"], row["samples"]),
+            error=unreal(row["error"]),
+            failure=read_failure(row["failure_kind"], row["cause"]),
+            schedules=read_schedules(row["schedules"]),
+        )
