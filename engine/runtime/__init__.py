@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from engine.runtime.assemble import AssembledPlan, assemble_plan
+    from engine.runtime.assemble import AssembledPlan, assemble_plan, empty_buffer
     from engine.runtime.cases import (
         Case,
         is_intact,
@@ -19,9 +19,11 @@ if TYPE_CHECKING:
         references_for,
         repair,
     )
+    from engine.runtime.ceilings import measure_ceilings, stream_launch
     from engine.runtime.comparison import compare, poison
     from engine.runtime.compile import BuildError, CompiledSource, compile_source
     from engine.runtime.cuda_graph import (
+        Flush,
         TimingPlan,
         expected_ms,
         probe_us,
@@ -31,8 +33,9 @@ if TYPE_CHECKING:
         time_launches,
     )
     from engine.runtime.driver import pci_bus_id
-    from engine.runtime.failures import failure_of, one_line
+    from engine.runtime.failures import DiskFull, failure_of, no_space, one_line
     from engine.runtime.inputs import make_inputs
+    from engine.runtime.interpret import interpret_plan, interprets
     from engine.runtime.launch import (
         Launch,
         allow_scratch_memory,
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
         load_launcher,
         registers_and_spills,
     )
+    from engine.runtime.memory import free_memory
     from engine.runtime.reference import evaluate
     from engine.runtime.toolchain import describe_toolchain, read_context, read_target
 
@@ -49,6 +53,8 @@ __all__ = [
     "BuildError",
     "Case",
     "CompiledSource",
+    "DiskFull",
+    "Flush",
     "Launch",
     "TimingPlan",
     "allow_scratch_memory",
@@ -58,12 +64,18 @@ __all__ = [
     "compare",
     "compile_source",
     "describe_toolchain",
+    "empty_buffer",
     "evaluate",
     "expected_ms",
     "failure_of",
+    "free_memory",
+    "interpret_plan",
+    "interprets",
     "is_intact",
     "load_launcher",
     "make_inputs",
+    "measure_ceilings",
+    "no_space",
     "one_line",
     "overwrite_inputs",
     "pci_bus_id",
@@ -78,6 +90,7 @@ __all__ = [
     "registers_and_spills",
     "repair",
     "replayed",
+    "stream_launch",
     "time_in_turns",
     "time_launches",
 ]
@@ -87,6 +100,8 @@ _FILES = {
     "BuildError": "compile",
     "Case": "cases",
     "CompiledSource": "compile",
+    "DiskFull": "failures",
+    "Flush": "cuda_graph",
     "Launch": "launch",
     "TimingPlan": "cuda_graph",
     "allow_scratch_memory": "launch",
@@ -98,10 +113,16 @@ _FILES = {
     "describe_toolchain": "toolchain",
     "evaluate": "reference",
     "expected_ms": "cuda_graph",
+    "empty_buffer": "assemble",
     "failure_of": "failures",
+    "free_memory": "memory",
+    "interpret_plan": "interpret",
+    "interprets": "interpret",
     "is_intact": "cases",
     "load_launcher": "launch",
     "make_inputs": "inputs",
+    "measure_ceilings": "ceilings",
+    "no_space": "failures",
     "one_line": "failures",
     "overwrite_inputs": "cases",
     "pci_bus_id": "driver",
@@ -116,6 +137,7 @@ _FILES = {
     "repair": "cases",
     "replayed": "cuda_graph",
     "registers_and_spills": "launch",
+    "stream_launch": "ceilings",
     "time_in_turns": "cuda_graph",
     "time_launches": "cuda_graph",
 }

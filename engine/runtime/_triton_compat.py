@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import triton
 from triton import knobs
 from triton.backends.compiler import GPUTarget
-from triton.compiler import ASTSource
+from triton.backends.nvidia.compiler import CUDABackend
+from triton.compiler import ASTSource, make_backend
 
 ALIGNED = [["tt.divisibility", 16]]
 """Attribute of a pointer argument that is a multiple of 16 bytes, as Triton's own launcher states it."""
@@ -38,6 +39,35 @@ def build(
     """
     source = ASTSource(function, dict(zip(names, types, strict=True)), {}, pointer_attributes(types))
     return triton.compile(source, target=gpu_target(capability), options=options)
+
+
+def assemble(ptx: str, capability: int, options: dict[str, object]) -> bytes:
+    """Run Triton's own ptxas command on PTX that an earlier compile made; `options` are that compile's, and ptxas's.
+
+    Raises PTXASError with what ptxas said. Ends when `triton.compile` starts from PTX with options.
+    """
+    backend = make_backend(gpu_target(capability))
+    cubin: bytes = backend.make_cubin(ptx, {}, backend.parse_options(dict(options)), capability)
+    return cubin
+
+
+@contextlib.contextmanager
+def frozen_ptx(keep: Callable[[str], None]) -> Iterator[None]:
+    """Hand the PTX of each compile in the block to `keep`, before ptxas sees it.
+
+    Triton stores binaries alone where it is told to save space. Ends when it can be told which stages to store.
+    """
+    original = CUDABackend.make_cubin
+
+    def make_cubin(self: object, src: str, *rest: object) -> object:
+        keep(src)
+        return original(self, src, *rest)
+
+    CUDABackend.make_cubin = make_cubin
+    try:
+        yield
+    finally:
+        CUDABackend.make_cubin = original
 
 
 @contextlib.contextmanager

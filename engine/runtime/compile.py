@@ -16,9 +16,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from engine.codegen import KernelSource
+from engine.codegen import KernelSource, machine_code
 from engine.runtime import _triton_compat
-from engine.runtime.failures import failure_of, shared_memory_failure, threads_failure
+from engine.runtime.acf import FrozenKernel
+from engine.runtime.failures import DiskFull, failure_of, no_space, shared_memory_failure, threads_failure
 from engine.vocabulary import BuildReport, Failure, Target
 
 THREADS_OF_A_BLOCK = 1024
@@ -52,31 +53,59 @@ def compile_source(
     """Compile for `target`; `folder` receives the text. TRITON_CACHE_DIR decides where the binary is kept.
 
     Level 3 is ptxas's own default and adds nothing to its command line. Spills in the report are bytes a thread, stores
-    plus loads, as `ptxas -v` counts them. Raises BuildError for whatever the source does wrong.
+    plus loads, as `ptxas -v` counts them. A source with controls is assembled with those that `folder` holds.
+    Raises BuildError for whatever the source does wrong, DiskFull where the disk has no room for the binary.
     """
     start = time.perf_counter()
     threads = source.num_warps * 32
     if threads > THREADS_OF_A_BLOCK:
         raise BuildError(threads_failure(THREADS_OF_A_BLOCK), BuildReport(compile_s=0.0))
-    log_text = ""
+    options = _options(source, ptxas_level, ptxas_options)
+    frozen = FrozenKernel(source, options, folder)
     try:
-        function = load_function(write_source(source, folder), source.entry)
-        with _triton_compat.captured_ptxas_log() as log:
-            kernel: Any = _triton_compat.build(
-                function,
-                tuple(a.name for a in source.arguments),
-                tuple(a.type for a in source.arguments),
-                target.capability,
-                _options(source, ptxas_level, ptxas_options),
-            )
-            log_text = log.getvalue()
+        kernel, log_text = _compiled(source, target, folder, options, frozen)
+        if source.acf:
+            log_text = _assemble(kernel, target, options, frozen)
     except Exception as error:
+        place = os.environ.get("TRITON_CACHE_DIR", str(folder))
+        if no_space(error, Path(place)):
+            raise DiskFull(f"no space is left under {place}, where compiled candidates are kept") from None
         raise BuildError(failure_of(error), BuildReport(compile_s=time.perf_counter() - start)) from None
     registers, spills = read_ptxas_log(log_text)
-    build = BuildReport(registers, spills, int(kernel.metadata.shared), time.perf_counter() - start)
+    seconds = time.perf_counter() - start
+    shared = int(kernel.metadata.shared)
+    build = BuildReport(registers, spills, shared, seconds, len(machine_code(kernel.kernel)))
     if kernel.metadata.shared > target.shared_bytes:
         raise BuildError(shared_memory_failure(target.shared_bytes), build)
     return CompiledSource(source, kernel, build)
+
+
+def _compiled(
+    source: KernelSource, target: Target, folder: Path, options: dict[str, object], frozen: FrozenKernel
+) -> tuple[Any, str]:
+    """Triton's kernel without controls, and what ptxas said of it; "" where the cache had it and nobody kept that."""
+    function = load_function(write_source(source, folder), source.entry)
+    names, types = tuple(a.name for a in source.arguments), tuple(a.type for a in source.arguments)
+    with frozen.alone(), _triton_compat.frozen_ptx(frozen.keep_ptx), _triton_compat.captured_ptxas_log() as log:
+        kernel: Any = _triton_compat.build(function, names, types, target.capability, options)
+        return kernel, frozen.said(log.getvalue(), controlled=False)
+
+
+def _assemble(kernel: Any, target: Target, options: dict[str, object], frozen: FrozenKernel) -> str:
+    """Give the kernel the binary that the controls make of its PTX; what ptxas said of it.
+
+    Nothing but the machine code changes: names, arguments and shared memory that Triton asks for are the kernel's.
+    """
+    log_text = ""
+    if not frozen.cubin.is_file():
+        with frozen.option() as option, _triton_compat.captured_ptxas_log() as log:
+            told = " ".join(filter(None, (str(options.get("ptx_options", "")), option)))
+            ptx = frozen.ptx.read_text(encoding="utf-8")
+            cubin = _triton_compat.assemble(ptx, target.capability, {**options, "ptx_options": told})
+            log_text = log.getvalue()
+        frozen.keep_cubin(cubin)
+    kernel.kernel = kernel.asm["cubin"] = frozen.cubin.read_bytes()
+    return frozen.said(log_text, controlled=True)
 
 
 def write_source(source: KernelSource, folder: Path) -> Path:
@@ -111,4 +140,6 @@ def _options(source: KernelSource, ptxas_level: int, ptxas_options: str) -> dict
     options: dict[str, object] = {"num_warps": source.num_warps, "num_stages": source.num_stages}
     if source.pdl:
         options["launch_pdl"] = True
+    if source.maxnreg:
+        options["maxnreg"] = source.maxnreg
     return {**options, "ptx_options": text} if text else options

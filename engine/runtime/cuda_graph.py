@@ -2,6 +2,11 @@
 
 A graph holds many launches, so that the gap the host leaves between them is not what is timed. The data stays where
 the launches before left it: L2 is warm.
+
+With a `Flush` it is cold. A write that fills the L2 stands before each launch in the same graph, and each window is
+timed beside one of writes alone, whose time is taken off. Events around each launch would need no subtraction, but a
+graph's event nodes add some us to every launch, and differently to short and to long ones; what is taken off here holds
+as many gaps between kernels as a warm time does, so that cold and warm times mean the same.
 """
 
 from __future__ import annotations
@@ -28,13 +33,33 @@ in turns, all of them are slow, and six rounds carry a test."""
 class TimingPlan:
     """How much GPU time a candidate gets, in ms. A window is one sample; `steady` is when warming up may end.
 
-    Warming up ends once two windows in a row differ by less than `steady` (a fraction), or after `warmup_ms`.
+    Warming up ends once two windows in a row differ by less than `steady` (a fraction), or after `warmup_ms`. With a
+    `flush` the L2 is cold before each launch.
     """
 
     window_ms: float
     windows: int
     warmup_ms: float
     steady: float = 0.02
+    flush: Flush | None = None
+
+
+COLD_WINDOWS_LONGER = 4.0
+"""A cold window is so much longer: the write before each launch takes some 40 us on an H200, and it is a difference of
+two windows."""
+LEAST_US = 1e-3
+"""What a launch takes whose window is as short as that of the writes alone; no gate lets it pass."""
+
+
+class Flush:
+    """Turns the L2's contents out: a write of twice its size, since what stays longest in it is not what is oldest."""
+
+    def __init__(self, device: torch.device) -> None:
+        size = max(int(torch.cuda.get_device_properties(device).L2_cache_size), 1 << 20)
+        self._buffer = torch.empty(2 * size, dtype=torch.int8, device=device)
+
+    def __call__(self) -> None:
+        self._buffer.zero_()
 
 
 def capture(launch: Callable[[], None], count: int) -> torch.cuda.CUDAGraph:
@@ -70,7 +95,7 @@ def time_launches(launch: Callable[[], None], plan: TimingPlan, estimate_us: flo
     """Per-launch times in us, one a window. `estimate_us` is what one launch is thought to take (see `probe_us`)."""
     work = _sized(launch, plan, estimate_us)
     _warm_up(work.graph, work.replays, plan)
-    slow = work.replay_us > SLOW * plan.window_ms * 1e3
+    slow = work.replay_us > SLOW * _window_of(plan)
     windows = min(plan.windows, SLOW_WINDOWS) if slow else plan.windows
     return tuple(work.window_us() for _ in range(windows))
 
@@ -87,7 +112,7 @@ def time_in_turns(
         _warm_up(work.graph, work.replays, plan)
     draw = random.Random(seed)
     samples: list[list[float]] = [[] for _ in works]
-    slow = any(work.replay_us > SLOW * plan.window_ms * 1e3 for work in works)
+    slow = any(work.replay_us > SLOW * _window_of(plan) for work in works)
     for _ in range(min(plan.windows, SLOW_ROUNDS) if slow else plan.windows):
         for index in draw.sample(range(len(works)), len(works)):
             works[index].graph.replay()  # whose data L2 holds now
@@ -97,19 +122,28 @@ def time_in_turns(
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """A captured graph of `per_graph` launches, and how many replays fill a window."""
+    """A captured graph of `per_graph` launches, and how many replays fill a window.
+
+    `beside` is the graph of the flushes alone, where there are any between the launches.
+    """
 
     graph: torch.cuda.CUDAGraph
     per_graph: int
     replays: int
     replay_us: float
+    beside: torch.cuda.CUDAGraph | None = None
 
     def window_us(self) -> float:
         """One sample: the time of one launch in us, averaged over a window."""
-        return _window_us(self.graph.replay, self.replays) / (self.replays * self.per_graph)
+        spent_us = _window_us(self.graph.replay, self.replays)
+        if self.beside is not None:
+            spent_us -= _window_us(self.beside.replay, self.replays)
+        return max(spent_us / (self.replays * self.per_graph), LEAST_US)
 
 
 def _sized(launch: Callable[[], None], plan: TimingPlan, estimate_us: float) -> _Work:
+    if plan.flush is not None:
+        return _sized_cold(launch, plan, plan.flush, estimate_us)
     window_us = plan.window_ms * 1e3
     if estimate_us * ROUGH_LAUNCHES < window_us:
         rough = capture(launch, ROUGH_LAUNCHES)
@@ -122,9 +156,33 @@ def _sized(launch: Callable[[], None], plan: TimingPlan, estimate_us: float) -> 
     return _Work(graph, per_graph, _clamp(window_us / max(replay_us, 0.1), 10_000), replay_us)
 
 
+def _sized_cold(launch: Callable[[], None], plan: TimingPlan, flush: Flush, estimate_us: float) -> _Work:
+    """Pairs of a flush and a launch, as many as fill a longer window, in one replay where that can be."""
+
+    def pair() -> None:
+        flush()
+        launch()
+
+    flush()
+    pair_us = estimate_us + probe_us(flush)
+    window_us = _window_of(plan)
+    per_graph = _clamp(window_us / max(pair_us, 0.1), LAUNCHES_A_GRAPH)
+    graph, beside = capture(pair, per_graph), capture(flush, per_graph)
+    graph.replay()
+    beside.replay()
+    replay_us = _window_us(graph.replay, 1)
+    return _Work(graph, per_graph, _clamp(window_us / max(replay_us, 0.1), 10_000), replay_us, beside)
+
+
+def _window_of(plan: TimingPlan) -> float:
+    """How long a window should be, in us."""
+    return plan.window_ms * 1e3 * (COLD_WINDOWS_LONGER if plan.flush is not None else 1.0)
+
+
 def expected_ms(plan: TimingPlan, estimate_us: float) -> float:
     """About how long `time_launches` keeps the GPU busy, in ms: what a watchdog should expect."""
-    window_ms = max(plan.window_ms, estimate_us / 1e3)
+    longer = 2.0 if plan.flush is not None else 1.0
+    window_ms = longer * max(_window_of(plan), estimate_us) / 1e3
     return window_ms * (plan.windows + 4) + plan.warmup_ms
 
 

@@ -5,11 +5,16 @@ A cause is normalized (no addresses, paths, process ids), so that equal causes a
 
 from __future__ import annotations
 
+import errno
 import re
+import shutil
+from pathlib import Path
 
 from engine.vocabulary import Failure, FailureKind
 
 CAUSE_LIMIT = 200
+LEAST_BYTES = 256 << 10
+"""A disk with less than this has no room for a compiled candidate."""
 
 _NOISE = (
     (re.compile(r"0x[0-9a-fA-F]+"), "0x…"),
@@ -38,7 +43,26 @@ _BY_TEXT = (
         re.compile(r"register allocation failed|too many resources requested|too many registers", re.I),
     ),
 )
+_NO_SPACE = re.compile(r"No space left on device|Disk quota exceeded", re.I)
 _PTXAS_LINE = re.compile(r"^ptxas\S*\s*(?:.*?;)?\s*(?:fatal|error)\s*:\s*(.+)$", re.M)
+
+
+class DiskFull(Exception):
+    """There was no space for what a compile writes: nobody's fault, and it may come back. The text says where."""
+
+
+def no_space(error: BaseException, folder: Path) -> bool:
+    """Whether it is the disk of `folder`, or a quota, that stopped a compile.
+
+    Assembler and C compiler say it in their text at best: then a disk as good as full is reason enough to try again.
+    """
+    errno_of = getattr(error, "errno", None)
+    if errno_of in (errno.ENOSPC, errno.EDQUOT) or _NO_SPACE.search(str(error)):
+        return True
+    try:
+        return shutil.disk_usage(folder).free < LEAST_BYTES
+    except OSError:
+        return False
 
 
 def one_line(text: str) -> str:

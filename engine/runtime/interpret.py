@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import itertools
 import linecache
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
 import torch
 import triton
+import triton.language as tl
+from triton.runtime.interpreter import InterpretedFunction
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from engine.codegen import Argument, KernelSource
+from engine.codegen import Argument, KernelSource, is_generated
 from engine.ir.graph import TensorSpec
+from engine.ir.plan import Grouping
 from engine.runtime._interpreter_compat import interpreter_repairs
+from engine.runtime.assemble import view_buffer
+from engine.runtime.reference import evaluate
 
 _POISON_BYTE = 0xFF
 """Every float dtype reads this as NaN."""
@@ -43,6 +48,33 @@ def interpret(
     finally:
         linecache.cache.pop(name, None)
     return results
+
+
+def interprets() -> bool:
+    """Whether this process's Triton interprets: it was told to before it was imported."""
+    return bool(triton.knobs.runtime.interpret) and isinstance(tl.sigmoid, InterpretedFunction)
+
+
+def interpret_plan(
+    grouping: Grouping, sources: Mapping[str, KernelSource], inputs: Sequence[torch.Tensor]
+) -> list[torch.Tensor]:
+    """The plan's outputs, kernel after kernel; library calls and what is prepared run as torch runs them.
+
+    `sources` are by structural key. Raises what `interpret` raises.
+    """
+    buffers: dict[int, torch.Tensor] = dict(enumerate(inputs))
+    for step in grouping.prepared:
+        values = evaluate(step.body, [view_buffer(buffers, view) for view in step.arguments], None)
+        buffers.update(zip(step.results, (value.contiguous() for value in values), strict=True))
+    for call in grouping.calls:
+        arguments = [view_buffer(buffers, view) for view in call.arguments]
+        if is_generated(call.kernel):
+            specs = [grouping.buffers[index] for index in call.results]
+            values = interpret(sources[call.kernel.key], arguments, specs)
+        else:
+            values = [value.contiguous() for value in evaluate(call.kernel.body, arguments, None)]
+        buffers.update(zip(call.results, values, strict=True))
+    return [view_buffer(buffers, view) for view in grouping.outputs]
 
 
 def _poisoned(spec: TensorSpec) -> torch.Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from engine.codegen import KernelSource
-from engine.runtime import BuildError, compile_source
+from engine.runtime import BuildError, DiskFull, compile_source
 from engine.runtime.compile import load_function, read_ptxas_log, write_source
 from engine.vocabulary import FailureKind, Target
 from tests.runtime.sources import ADD, add_source, matmul_source
@@ -97,6 +98,15 @@ def test_ptxas_errors_keep_what_ptxas_said(tmp_path: Path, capfd: pytest.Capture
     assert caught.value.failure.kind is FailureKind.COMPILE_ERROR
     assert "no-such-option" in caught.value.failure.cause
     assert capfd.readouterr().out == "", "the PTX that Triton prints stays off the terminal"
+
+
+def test_a_full_disk_is_no_fault_of_the_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def write(self: Path, text: str, encoding: str = "") -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", write)
+    with pytest.raises(DiskFull, match=r"no space is left under .*cache, where compiled candidates are kept"):
+        compile_source(add_source(), Target(), tmp_path)
 
 
 def test_the_text_is_kept_once_under_its_content(tmp_path: Path) -> None:

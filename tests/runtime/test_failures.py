@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from triton.runtime.errors import OutOfResources, PTXASError
 
-from engine.runtime import failure_of, one_line
+from engine.runtime import failure_of, failures, no_space, one_line
 from engine.runtime.failures import CAUSE_LIMIT
 from engine.vocabulary import FailureKind
 
@@ -55,3 +58,23 @@ def test_a_cause_is_one_bounded_line(text: str) -> None:
     line = one_line(text)
     assert len(line) <= CAUSE_LIMIT
     assert "\n" not in line
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, "no room"),
+        OSError(errno.EDQUOT, "no room"),
+        RuntimeError("ptxas fatal: write failed: No space left on device"),
+    ],
+)
+def test_a_full_disk_is_told_from_a_candidates_fault(error: Exception, tmp_path: Path) -> None:
+    assert no_space(error, tmp_path)
+
+
+def test_a_compiler_that_fails_on_a_full_disk_may_not_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    error = RuntimeError("gcc returned exit status 1")
+    assert not no_space(error, tmp_path)
+    assert not no_space(error, tmp_path / "gone")
+    monkeypatch.setattr(failures, "LEAST_BYTES", 1 << 62)
+    assert no_space(error, tmp_path)
