@@ -8,45 +8,19 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, fields
-from enum import StrEnum
 from typing import Any
 
-
-class RunState(StrEnum):
-    """What the engine is doing; `PAUSED` and `STOPPING` are requests it has acknowledged."""
-
-    IDLE = "idle"
-    CAPTURING = "capturing"
-    RUNNING = "running"
-    PAUSED = "paused"
-    STOPPING = "stopping"
-    STOPPED = "stopped"
-    FINISHED = "finished"
-    FAILED = "failed"
-
-
-class KernelState(StrEnum):
-    WAITING = "waiting"
-    TUNING = "tuning"
-    DONE = "done"
-    FAILED = "failed"
-
-
-class NodeState(StrEnum):
-    """The mark of a search-tree node. `OPEN` has options left below it, `EXHAUSTED` has none."""
-
-    OPEN = "open"
-    RUNNING = "running"
-    MEASURED = "measured"
-    FAILED = "failed"
-    EXHAUSTED = "exhausted"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
-    """`at` is seconds since 1970 (UTC)."""
-
-    at: float
+from engine.event_words import Event as Event
+from engine.event_words import KernelState as KernelState
+from engine.event_words import NodeState as NodeState
+from engine.event_words import RunState as RunState
+from engine.health_events import CeilingsMeasured as CeilingsMeasured
+from engine.health_events import CompilersSeen as CompilersSeen
+from engine.health_events import FloorFound as FloorFound
+from engine.health_events import GpuSampled as GpuSampled
+from engine.health_events import Health as Health
+from engine.health_events import Respawned as Respawned
+from engine.health_events import WorkersSeen as WorkersSeen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,8 +87,11 @@ class KernelFound(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelStarted(Event):
+    """`forbidden` are the knob values that a person ruled out together for it, a corner a text."""
+
     kernel: str
     patience: int
+    forbidden: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,46 +170,14 @@ class Assembled(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Health(Event):
-    """Shares are of the run's wall time so far, 0 to 1. `respawns` counts replaced workers and compilers.
-
-    `noise_us` and `noise_share` are the noise floor: what a kernel timed against itself differs by, in us and as a
-    share of its time; None until it has been measured.
-    """
-
-    search_share: float
-    gpu_idle_share: float
-    compiling: int
-    respawns: int
-    noise_us: float | None = None
-    noise_share: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GpuSampled(Event):
-    """One look at the GPU of `device`; what its driver doesn't tell is None.
-
-    Clocks are in MHz. `throttle` names why they are lowered; `others` are the other processes that compute there.
-    """
-
-    device: str
-    sm_mhz: int | None = None
-    sm_max_mhz: int | None = None
-    memory_mhz: int | None = None
-    temperature_c: int | None = None
-    power_w: float | None = None
-    busy_share: float | None = None
-    throttle: tuple[str, ...] | None = None
-    others: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Compared(Event):
     """A kernel's finalists were timed in turns. `schedules` are canonical keys, the lowest deploy time first.
 
     The other tuples hold a value for each but the first, against the first: the ratio of the times (below 1 is faster),
     the interval in which another process should find it, the corrected p-value, Cohen's d and the verdict.
     `noise_share` is the floor that they were judged with. `cached` says that an earlier run's comparison is told.
+    Where controls were searched, the first has none, `tried` counts the candidates with some that the p-values are
+    corrected for, and `control_ratio` is the first timed against itself beside them (0: it was not).
     """
 
     kernel: str
@@ -247,6 +192,9 @@ class Compared(Event):
     effects: tuple[float, ...]
     verdicts: tuple[str, ...]
     cached: bool = False
+    tried: int = 0
+    control_ratio: float = 0.0
+    control_verdict: str = ""
 
     @property
     def tied(self) -> int:
@@ -255,6 +203,68 @@ class Compared(Event):
         if at == 0:
             return self.verdicts.count("within noise")
         return sum(low <= self.highs[at - 1] for other, low in enumerate(self.lows) if other != at - 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlsChecked(Event):
+    """Whether ptxas controls may be searched in this run, and what proved it. `reason` is a sentence where `on` is not.
+
+    `ptxas` is version and binary. Of `given` files `offered` fit, and `changing` of these change a probe's code.
+    `slowdown` is how much longer a kernel takes without ptxas's optimization, `control_ratio` the kernel against itself
+    (0: not timed). `mode` is "joint" or "after".
+    """
+
+    on: bool
+    reason: str
+    ptxas: str
+    given: int
+    offered: int
+    changing: int
+    rejected: tuple[str, ...] = ()
+    slowdown: float = 0.0
+    control_ratio: float = 0.0
+    mode: str = "joint"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acted(Event):
+    """A person steered the run: `verb` is that of `engine.tune`'s control, `kernel` "" where the whole run is meant.
+
+    `value` is the patience that a kernel has from now on, where that is what was changed; `detail` says it in words.
+    """
+
+    verb: str
+    kernel: str = ""
+    value: int = 0
+    detail: str = ""
+    author: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueChanged(Event):
+    """The kernels that wait to be tuned again after what is on now, in order, by structural key."""
+
+    kernels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriorRefit(Event):
+    """The prior was fitted to what is known now; the run that ends was not steered by it, the next one is.
+
+    `version` is the fitted model's, `steering` that of the prior which answers from now on: the cold model's where the
+    fitted one is quarantined, and `reason` says which and why. `spearman` is its rank correlation on `kernels` kernels
+    that were held out, None where that can't be measured; `rows` are what it was fitted to, of them `fresh` new ones.
+    """
+
+    version: str
+    steering: str
+    trusted: bool
+    rows: int
+    fresh: int
+    kernels: int
+    spearman: float | None
+    reason: str
+    wall_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,8 +303,17 @@ EVENT_TYPES: dict[str, type[Event]] = {
         Measured,
         Assembled,
         Compared,
+        ControlsChecked,
         GpuSampled,
         Health,
+        CompilersSeen,
+        WorkersSeen,
+        Respawned,
+        CeilingsMeasured,
+        FloorFound,
+        Acted,
+        QueueChanged,
+        PriorRefit,
         Logged,
         RunFinished,
     )

@@ -11,10 +11,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.events import (
+    Acted,
     Assembled,
     CandidateStarted,
+    CeilingsMeasured,
     Compared,
+    CompilersSeen,
+    ControlsChecked,
     Event,
+    FloorFound,
     GpuSampled,
     GroupingEntered,
     GroupingScored,
@@ -29,93 +34,19 @@ from engine.events import (
     NodeOpened,
     NodeState,
     NodeVisited,
+    PriorRefit,
+    QueueChanged,
+    Respawned,
     RunFinished,
     RunStarted,
     RunState,
     StateChanged,
+    WorkersSeen,
 )
-
-
-@dataclass(slots=True)
-class TrialPoint:
-    """One point of a kernel's curve: `us` is None for a failed candidate."""
-
-    trial: int
-    at: float
-    us: float | None
-
-
-@dataclass(slots=True)
-class KernelRow:
-    kernel: str
-    label: str
-    family: str
-    shape: str
-    count: int
-    flops: int
-    bytes_moved: int
-    state: str = KernelState.WAITING
-    reason: str = ""
-    patience: int = 0
-    since_best: int = 0
-    first_us: float | None = None
-    best_us: float | None = None
-    deploy_us: float | None = None
-    best_schedule: str = ""
-    measured: int = 0
-    cached: int = 0
-    failed: int = 0
-    points: list[TrialPoint] = field(default_factory=list)
-
-    @property
-    def chosen_us(self) -> float | None:
-        """The time that counts: the deploy regime's where it was taken, else the ranking one."""
-        return self.deploy_us if self.deploy_us is not None else self.best_us
-
-
-@dataclass(slots=True)
-class NodeRow:
-    """`failure` and `cause` are those of the node's last candidate, "" where it did not fail."""
-
-    node: str
-    parent: str
-    kernel: str
-    label: str
-    prior: float
-    depth: int
-    visits: int = 0
-    best_us: float | None = None
-    state: str = NodeState.OPEN
-    failure: str = ""
-    cause: str = ""
-    children: list[str] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class GroupingRow:
-    """`run` is the run that entered it: a replay goes through several, one a program.
-
-    `assembled_us` is its time as one graph of plain launches, `pdl_us` with programmatic dependent launch.
-    `assembled_reason` says why it has no assembled time; "" while it was not put together; `pdl_reason` likewise.
-    """
-
-    grouping: str
-    decisions: tuple[str, ...]
-    kernels: tuple[str, ...]
-    counts: tuple[int, ...]
-    sum_us: float | None = None
-    assembled_us: float | None = None
-    reason: str = ""
-    run: str = ""
-    assembled_reason: str = ""
-    pdl_us: float | None = None
-    pdl_reason: str = ""
-
-    @property
-    def whole_us(self) -> float | None:
-        """The faster of its two times as one graph."""
-        return min((us for us in (self.assembled_us, self.pdl_us) if us is not None), default=None)
-
+from engine.snapshot_rows import GroupingRow as GroupingRow
+from engine.snapshot_rows import KernelRow as KernelRow
+from engine.snapshot_rows import NodeRow as NodeRow
+from engine.snapshot_rows import TrialPoint as TrialPoint
 
 LOG_LIMIT = 2000
 
@@ -142,14 +73,30 @@ class Snapshot:
     health: Health | None = None
     gpus: dict[str, GpuSampled] = field(default_factory=dict)
     """The latest look at each GPU, by the device's name."""
+    compilers: CompilersSeen | None = None
+    """The compiles that ran at the last look."""
+    workers: WorkersSeen | None = None
+    """The benchmark processes at the last look."""
+    respawned: list[Respawned] = field(default_factory=list)
+    """The processes that candidates took down, oldest first."""
+    ceilings: CeilingsMeasured | None = None
+    """What the run's GPU can do at its best."""
     comparisons: dict[str, Compared] = field(default_factory=dict)
     """How each kernel's finalists compared, by the kernel's structural key."""
+    controls: ControlsChecked | None = None
+    """Whether ptxas controls are searched; None where nobody asked for it."""
     finished: RunFinished | None = None
     last_at: float = 0.0
     programs: dict[str, RunStarted] = field(default_factory=dict)
     """The start of each run, by its id: a replay makes several, one a program."""
     explored: dict[str, GroupingsExplored] = field(default_factory=dict)
     """How the outer search of each run ended, by the run's id."""
+    acts: list[Acted] = field(default_factory=list)
+    """How people steered the run, oldest first."""
+    prior_refit: PriorRefit | None = None
+    """How the prior was last fitted, after the run's kernels."""
+    queue: tuple[str, ...] = ()
+    """Kernels that wait to be tuned again after the present run, by structural key."""
     measured: int = 0
     cached: int = 0
     failed: int = 0
@@ -231,11 +178,13 @@ def _kernel_started(snapshot: Snapshot, event: KernelStarted) -> None:
     row = snapshot.kernels.get(event.kernel)
     if row is not None:
         row.state, row.patience, row.since_best = KernelState.TUNING, event.patience, 0
+        row.forbidden = event.forbidden
     snapshot.current_kernel = event.kernel
     snapshot.touch("kernels", "curve", "tree")
 
 
 def _kernel_finished(snapshot: Snapshot, event: KernelFinished) -> None:
+    _let_go(snapshot, event.kernel)
     row = snapshot.kernels.get(event.kernel)
     if row is not None:
         row.state, row.reason = event.state, event.reason
@@ -244,6 +193,15 @@ def _kernel_finished(snapshot: Snapshot, event: KernelFinished) -> None:
         row.best_schedule = event.best_schedule or row.best_schedule
     _log(snapshot, event)
     snapshot.touch("kernels")
+
+
+def _let_go(snapshot: Snapshot, kernel: str) -> None:
+    """What was in flight when a search ended is answered no more."""
+    for node in [node for node, started in snapshot.running.items() if started.kernel == kernel]:
+        del snapshot.running[node]
+        row = snapshot.nodes.get(node)
+        if row is not None and row.state == NodeState.RUNNING:
+            row.state = NodeState.OPEN
 
 
 def _node_opened(snapshot: Snapshot, event: NodeOpened) -> None:
@@ -322,8 +280,61 @@ def _gpu_sampled(snapshot: Snapshot, event: GpuSampled) -> None:
     snapshot.touch("health")
 
 
+def _compilers_seen(snapshot: Snapshot, event: CompilersSeen) -> None:
+    snapshot.compilers = event
+    snapshot.touch("health")
+
+
+def _workers_seen(snapshot: Snapshot, event: WorkersSeen) -> None:
+    snapshot.workers = event
+    snapshot.touch("health")
+
+
+def _respawned(snapshot: Snapshot, event: Respawned) -> None:
+    snapshot.respawned.append(event)
+    _log(snapshot, event)
+    snapshot.touch("health")
+
+
+def _ceilings_measured(snapshot: Snapshot, event: CeilingsMeasured) -> None:
+    snapshot.ceilings = event
+    snapshot.touch("health", "kernels")
+
+
+def _floor_found(snapshot: Snapshot, event: FloorFound) -> None:
+    row = snapshot.kernels.get(event.kernel)
+    if row is not None:
+        row.floor_us, row.bound = event.floor_us, event.bound
+    snapshot.touch("kernels")
+
+
 def _compared(snapshot: Snapshot, event: Compared) -> None:
     snapshot.comparisons[event.kernel] = event
+    snapshot.touch("kernels")
+
+
+def _acted(snapshot: Snapshot, event: Acted) -> None:
+    row = snapshot.kernels.get(event.kernel)
+    if row is not None and event.value:
+        row.patience = event.value
+    snapshot.acts.append(event)
+    _log(snapshot, event)
+    snapshot.touch("kernels", "run")
+
+
+def _queue_changed(snapshot: Snapshot, event: QueueChanged) -> None:
+    snapshot.queue = event.kernels
+    snapshot.touch("kernels", "run")
+
+
+def _prior_refit(snapshot: Snapshot, event: PriorRefit) -> None:
+    snapshot.prior_refit = event
+    _log(snapshot, event)
+    snapshot.touch("run")
+
+
+def _controls_checked(snapshot: Snapshot, event: ControlsChecked) -> None:
+    snapshot.controls = event
     snapshot.touch("kernels")
 
 
@@ -356,7 +367,16 @@ _FOLDS: dict[type[Event], Callable[[Snapshot, Any], None]] = {
     Assembled: _assembled,
     Health: _health,
     GpuSampled: _gpu_sampled,
+    CompilersSeen: _compilers_seen,
+    WorkersSeen: _workers_seen,
+    Respawned: _respawned,
+    CeilingsMeasured: _ceilings_measured,
+    FloorFound: _floor_found,
     Compared: _compared,
+    ControlsChecked: _controls_checked,
+    Acted: _acted,
+    QueueChanged: _queue_changed,
+    PriorRefit: _prior_refit,
     Logged: _log,
     RunFinished: _run_finished,
 }

@@ -169,12 +169,16 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class BuildReport:
-    """What the compiler said of a candidate: sizes in bytes, the compile's wall time in seconds."""
+    """What the compiler said of a candidate: sizes in bytes, the compile's wall time in seconds.
+
+    `code_bytes` is what its machine code takes, padding included.
+    """
 
     registers: int | None = None
     spills: int | None = None
     shared_bytes: int | None = None
     compile_s: float | None = None
+    code_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,27 +1,66 @@
 """Times and failures of candidates: from a GPU, through processes that may die of a candidate, or from a recording."""
 
+from engine.measure.acceptance import Acceptance, Judgement, judge
+from engine.measure.assembler import Assembler, ControlsError, find_assembler
+from engine.measure.channel import ChannelClosed, Message
+from engine.measure.child_side import open_channel
+from engine.measure.controls import NO_OPTIMIZATION, Controls, ControlsFile, option_sha256, read_controls
 from engine.measure.cuda import CudaDevice
 from engine.measure.device import AssembledResult, Device, DeviceError, DeviceHealth, PairedTimes
+from engine.measure.fidelity import Fidelity, fidelity, misleading
+from engine.measure.gate import Deviation, tolerance, wrong_result
 from engine.measure.gpu_state import GpuState, Guard
-from engine.measure.noise import Difference, NoiseFloor, differences
+from engine.measure.health import Candidate, Compiling, Respawn, WorkerState
+from engine.measure.noise import Difference, NoiseFloor, apart, differences, median_interval, noise_floor
 from engine.measure.opening import open_device
-from engine.measure.regimes import REGIMES, RegimeSettings
+from engine.measure.process import Nursery, entry_command
+from engine.measure.regimes import REGIMES, RegimeSettings, ranking_kind
 from engine.measure.replay import ReplayDevice
 
 __all__ = [
+    "NO_OPTIMIZATION",
     "REGIMES",
+    "Acceptance",
     "AssembledResult",
+    "Assembler",
+    "Candidate",
+    "ChannelClosed",
+    "Compiling",
+    "Controls",
+    "ControlsError",
+    "ControlsFile",
     "CudaDevice",
+    "Deviation",
     "Device",
     "DeviceError",
     "DeviceHealth",
     "Difference",
+    "Fidelity",
     "GpuState",
     "Guard",
+    "Judgement",
+    "Message",
     "NoiseFloor",
+    "Nursery",
     "PairedTimes",
     "RegimeSettings",
     "ReplayDevice",
+    "Respawn",
+    "WorkerState",
+    "apart",
     "differences",
+    "entry_command",
+    "fidelity",
+    "find_assembler",
+    "judge",
+    "median_interval",
+    "misleading",
+    "noise_floor",
+    "open_channel",
     "open_device",
+    "option_sha256",
+    "ranking_kind",
+    "read_controls",
+    "tolerance",
+    "wrong_result",
 ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections import OrderedDict, deque
 from collections.abc import Sequence
 from concurrent.futures import Future, InvalidStateError
@@ -18,12 +19,19 @@ from pathlib import Path
 from engine.codegen import KernelSource
 from engine.measure.channel import ChannelClosed, Message
 from engine.measure.device import DeviceError
+from engine.measure.health import NOBODY, REMEMBERED_RESPAWNS, Candidate, Compiling, Respawn
 from engine.measure.process import Child, Nursery
 from engine.vocabulary import BuildReport, Failure, FailureKind, Target
 
 REMEMBERED = 256
 """Compiles that a second request joins: a deploy candidate follows its ranking one closely, and Triton's cache has the
 rest. Each holds its request, so many would be a leak."""
+
+
+ROOM_RETRY_S = 2.0
+"""How often a compile that finds no space on the disk is tried again, in seconds."""
+TOO_LONG = Failure(FailureKind.COMPILE_TIMEOUT, "compiling took far longer than that of other candidates")
+ENDED = Failure(FailureKind.COMPILE_TIMEOUT, "a person ended its compile")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +65,18 @@ class _Job:
     target: Target
     ptxas_level: int
     future: Future[CompileReply]
+    candidate: Candidate
+    number: int
+
+
+@dataclass(slots=True)
+class _Running:
+    """A compile that is on; `killed` once a person has asked for its end."""
+
+    job: _Job
+    child: Child
+    since: float
+    killed: bool = False
 
 
 class CompilePool:
@@ -67,13 +87,18 @@ class CompilePool:
         self._command = tuple(command)
         self._size = max(1, size)
         self._limits = limits
-        self._folder: Path = nursery.folder / "sources"
+        self._folder: Path = nursery.sources
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._known: OrderedDict[tuple[str, int], Future[CompileReply]] = OrderedDict()
         self._lock = threading.Lock()
         self._seen: deque[float] = deque(maxlen=200)
         self._threads: list[threading.Thread] = []
         self._children: set[Child] = set()
+        self._running: dict[int, _Running] = {}
+        self._respawned: deque[Respawn] = deque(maxlen=REMEMBERED_RESPAWNS)
+        self._numbers = 0
+        self._full = ""
+        self._closing = threading.Event()
         self._compiling = 0
         self._waiting = 0
         self._closed = False
@@ -83,7 +108,33 @@ class CompilePool:
         """How many compiles run right now."""
         return self._compiling
 
-    def submit(self, source: KernelSource, target: Target, ptxas_level: int) -> Future[CompileReply]:
+    @property
+    def compiles(self) -> tuple[Compiling, ...]:
+        """The compiles that run right now, oldest first."""
+        now = time.monotonic()
+        with self._lock:
+            running = sorted(self._running.values(), key=lambda one: one.since)
+            return tuple(Compiling(one.job.number, one.job.candidate, now - one.since) for one in running)
+
+    @property
+    def respawned(self) -> tuple[Respawn, ...]:
+        """The compile processes that candidates took down, oldest first."""
+        with self._lock:
+            return tuple(self._respawned)
+
+    def kill(self, number: int) -> bool:
+        """End a compile that runs, with everything it started; its source then fails. False if it has ended."""
+        with self._lock:
+            running = self._running.get(number)
+            if running is None:
+                return False
+            running.killed = True
+        running.child.kill()
+        return True
+
+    def submit(
+        self, source: KernelSource, target: Target, ptxas_level: int, candidate: Candidate = NOBODY
+    ) -> Future[CompileReply]:
         """Compile, or join a compile of the same source. The future raises DeviceError if no process can be started."""
         key = (source.fingerprint, ptxas_level)
         future: Future[CompileReply] = Future()
@@ -94,18 +145,21 @@ class CompilePool:
             while len(self._known) > REMEMBERED:
                 self._known.popitem(last=False)
             self._waiting += 1
+            self._numbers += 1
+            job = _Job(source, target, ptxas_level, future, candidate, self._numbers)
             busy = self._compiling + self._waiting
             if busy > len(self._threads) and len(self._threads) < self._size:
                 thread = threading.Thread(target=self._serve, args=(len(self._threads),), daemon=True)
                 self._threads.append(thread)
                 thread.start()
-        self._jobs.put(_Job(source, target, ptxas_level, future))
+        self._jobs.put(job)
         return future
 
     def close(self) -> None:
         """Kill every compiler with what it started; unfinished futures are cancelled."""
         with self._lock:
             self._closed = True
+            self._closing.set()
             children, threads = list(self._children), list(self._threads)
         for child in children:
             child.kill()
@@ -116,6 +170,11 @@ class CompilePool:
         for future in self._known.values():
             future.cancel()
 
+    @property
+    def full(self) -> str:
+        """Where compiles wait for space on a disk, as a sentence; "" while there is some."""
+        return self._full
+
     def _serve(self, number: int) -> None:
         child: Child | None = None
         while (job := self._jobs.get()) is not None:
@@ -123,7 +182,7 @@ class CompilePool:
                 self._waiting -= 1
                 self._compiling += 1
             try:
-                child, reply = self._compile(job, child, number)
+                child, reply = self._compile_with_room(job, child, number)
                 with suppress(InvalidStateError):
                     job.future.set_result(reply)
             except DeviceError as error:
@@ -136,11 +195,24 @@ class CompilePool:
         if child is not None:
             self._bury(child)
 
-    def _compile(self, job: _Job, child: Child | None, number: int) -> tuple[Child | None, CompileReply]:
-        """One compile; the child that comes back is None when it had to be killed."""
+    def _compile_with_room(self, job: _Job, child: Child | None, number: int) -> tuple[Child | None, CompileReply]:
+        """One compile, again and again while the disk is full: that is no fault of the source's."""
+        while True:
+            child, reply = self._compile(job, child, number)
+            if isinstance(reply, CompileReply):
+                if reply.failure is None:
+                    self._full = ""
+                return child, reply
+            self._full = reply
+            if self._closing.wait(ROOM_RETRY_S):
+                return child, CompileReply(BuildReport(), Failure(FailureKind.COMPILE_ERROR, reply))
+
+    def _compile(self, job: _Job, child: Child | None, number: int) -> tuple[Child | None, CompileReply | str]:
+        """One compile, or where there is no space for it; the child is None when it had to be killed."""
         if child is None:
             child = self._start(number)
         limit_s = self._limits.limit_s(tuple(self._seen))
+        running = self._begin(job, child)
         try:
             child.trim_log()
             child.channel.send(
@@ -153,16 +225,37 @@ class CompilePool:
             )
             answer = child.channel.receive(limit_s)
         except TimeoutError:
-            self._bury(child)
-            failure = Failure(FailureKind.COMPILE_TIMEOUT, "compiling took far longer than that of other candidates")
-            return None, CompileReply(BuildReport(compile_s=limit_s), failure)
+            self._lose(child, job, TOO_LONG)
+            return None, CompileReply(BuildReport(compile_s=limit_s), TOO_LONG)
         except ChannelClosed:
             how = child.death()
-            self._bury(child)
-            return None, CompileReply(BuildReport(), Failure(FailureKind.CRASH, f"the compiler died of {how}"))
+            failure = ENDED if running.killed else Failure(FailureKind.CRASH, f"the compiler died of {how}")
+            self._lose(child, job, failure)
+            return None, CompileReply(BuildReport(), failure)
+        finally:
+            with self._lock:
+                self._running.pop(job.number, None)
+        if running.killed:  # a moment too late for this one, and not for the process
+            self._lose(child, job, ENDED)
+            return None, self._reply(answer)
         return child, self._reply(answer)
 
-    def _reply(self, answer: Message) -> CompileReply:
+    def _begin(self, job: _Job, child: Child) -> _Running:
+        running = _Running(job, child, time.monotonic())
+        with self._lock:
+            self._running[job.number] = running
+        return running
+
+    def _lose(self, child: Child, job: _Job, failure: Failure) -> None:
+        """Bury a process that a candidate took down, and remember whose it was."""
+        self._bury(child)
+        with self._lock:
+            if not self._closed:
+                self._respawned.append(Respawn(time.time(), "", "compiler", job.candidate, failure.cause))
+
+    def _reply(self, answer: Message) -> CompileReply | str:
+        if full := answer.get("full"):
+            return str(full)
         build = BuildReport(**answer["build"])
         if failure := answer.get("failure"):
             return CompileReply(build, Failure(FailureKind(failure["kind"]), failure["cause"]))

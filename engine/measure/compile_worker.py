@@ -11,7 +11,7 @@ from pathlib import Path
 from engine.codegen import KernelSource
 from engine.measure.channel import ChannelClosed, Message
 from engine.measure.child_side import open_channel
-from engine.runtime import BuildError, compile_source
+from engine.runtime import BuildError, DiskFull, compile_source
 from engine.vocabulary import Target
 
 
@@ -34,6 +34,8 @@ def _answer(request: Message) -> Message:
             Path(request["folder"]),
             request["ptxas_level"],
         )
+    except DiskFull as error:
+        return {"full": str(error)}
     except BuildError as error:
         return {"failure": asdict(error.failure), "build": asdict(error.build)}
     return {"build": asdict(compiled.build)}

@@ -6,7 +6,6 @@ the benchmark process and takes candidates from the queue in the order in which 
 
 from __future__ import annotations
 
-import math
 import queue
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -20,13 +19,17 @@ from engine.ir.graph import Graph
 from engine.ir.json_form import graph_to_json, grouping_to_json, kernel_to_json
 from engine.ir.kernel import Kernel
 from engine.ir.plan import Grouping
+from engine.ir.roofline import Ceilings
+from engine.measure.answers import assembled, ceilings_of, failed, measured, noise_of, paired
 from engine.measure.channel import ChannelClosed, Message
 from engine.measure.compile_pool import CompileLimits, CompileReply
+from engine.measure.controls import Controls, context_with
 from engine.measure.device import AssembledResult, DeviceError, DeviceHealth, PairedTimes
+from engine.measure.health import Candidate
 from engine.measure.link import WatchLimits, WorkerLink
-from engine.measure.noise import NoiseFloor, noise_floor
+from engine.measure.noise import NoiseFloor
 from engine.measure.process import entry_command
-from engine.measure.regimes import FINALIST, REGIMES, TURNS, RegimeSettings
+from engine.measure.regimes import FINALIST, RANKING_LEVELS, REGIMES, TURNS, RegimeSettings, ranking_kind
 from engine.measure.sampling import Sampling
 from engine.measure.workshop import Workshop
 from engine.vocabulary import (
@@ -39,7 +42,6 @@ from engine.vocabulary import (
     Schedule,
     Status,
     Target,
-    Timing,
 )
 
 PROBE_LIMIT_S = 60.0
@@ -53,7 +55,8 @@ class CudaSettings:
     """How a CUDA device works: which GPU, how many compile processes, which commands, which limits and regimes.
 
     With a `probe_command` the device is open as soon as that has told the context; without, when the benchmark process
-    is up. Without a `sampler_command` nobody looks at the GPU's clocks and heat.
+    is up. Without a `sampler_command` nobody looks at the GPU's clocks and heat. With `controls` their ptxas assembles.
+    With `cold_l2` each launch finds the GPU's L2 cache without its data, and the context says so.
     """
 
     index: int
@@ -62,9 +65,12 @@ class CudaSettings:
     compile_command: tuple[str, ...] = entry_command("engine.measure.compile_worker")
     probe_command: tuple[str, ...] = ()
     sampler_command: tuple[str, ...] = ()
+    controls: Controls | None = None
+    cold_l2: bool = False
     compile_limits: CompileLimits = field(default_factory=CompileLimits)
     watch_limits: WatchLimits = field(default_factory=WatchLimits)
     regimes: Mapping[Regime, RegimeSettings] = field(default_factory=lambda: REGIMES)
+    ranking_levels: Mapping[str, int] = field(default_factory=lambda: RANKING_LEVELS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +102,12 @@ class CudaDevice:
         self._closed = False
         self._gone: DeviceError | None = None
         self._noise: NoiseFloor | None = None
+        self._ceilings: Ceilings | None = None
+        self._cold = settings.cold_l2
         self._workshop: Workshop = (
             beside._workshop.enter()
             if beside is not None
-            else Workshop(settings.compile_command, settings.compilers, settings.compile_limits)
+            else Workshop(settings.compile_command, settings.compilers, settings.compile_limits, settings.controls)
         )
         self._nursery, self._pool = self._workshop.nursery, self._workshop.pool
         self._link = WorkerLink(self._nursery, settings.worker_command, settings.index, settings.watch_limits)
@@ -110,7 +118,8 @@ class CudaDevice:
         self._thread.start()
         try:
             message = self._probe(settings.probe_command) if settings.probe_command else hello.result()
-            self._context = Context(**message["context"])
+            context = Context(**{**message["context"], "cold_l2": self._cold})
+            self._context = context_with(settings.controls, context)
             self._target = Target(**message["target"])
         except BaseException:
             self.close()
@@ -135,18 +144,22 @@ class CudaDevice:
         future: Future[Measurement] = Future()
         blank = Measurement(kernel.key, schedule, regime, self._context.key, Status.FAILED)
         if reason := self._illegal_because(kernel, schedule, self._target):
-            future.set_result(_failed(blank, Failure(FailureKind.ILLEGAL, reason)))
+            future.set_result(failed(blank, Failure(FailureKind.ILLEGAL, reason)))
             return future
         try:
             source = self._render(kernel, schedule, self._target) if is_generated(kernel) else None
         except Exception as error:
             cause = f"the code generator refused it: {type(error).__name__}: {error}"[:300]
-            future.set_result(_failed(blank, Failure(FailureKind.COMPILE_ERROR, cause)))
+            future.set_result(failed(blank, Failure(FailureKind.COMPILE_ERROR, cause)))
             return future
         self._track(future)
         if future.done():
             return future
-        settings = self._settings.regimes[regime]
+        settings = self._regime(self._settings.regimes[regime])
+        if regime is Regime.RANKING:
+            level = self._settings.ranking_levels.get(ranking_kind(kernel), settings.ptxas_level)
+            settings = replace(settings, ptxas_level=level)
+        whose = Candidate(kernel.key, str(schedule))
         request: Message = {
             "op": "measure",
             "id": 0,
@@ -155,9 +168,9 @@ class CudaDevice:
             "regime": asdict(settings),
         }
         if source is None:
-            self._tasks.put(_Task(future, lambda link: _measured(blank, BuildReport(), link.ask(request))))
+            self._tasks.put(_Task(future, lambda link: measured(blank, BuildReport(), link.ask(request, whose))))
             return future
-        compiled = self._pool.submit(source, self._target, settings.ptxas_level)
+        compiled = self._pool.submit(source, self._target, settings.ptxas_level, whose)
         compiled.add_done_callback(lambda reply: self._compiled(future, blank, request, reply))
         return future
 
@@ -170,7 +183,7 @@ class CudaDevice:
         pdl: bool = False,
     ) -> AssembledResult:
         """See `Device.assemble`. Raises DeviceError when the device is gone, KeyError for a kernel without schedule."""
-        settings = FINALIST
+        settings = self._regime(FINALIST)
         sources: dict[str, KernelSource] = {}
         for key, (kernel, _) in grouping.kernel_counts().items():
             if reason := self._illegal_because(kernel, schedules[key], self._target):
@@ -193,7 +206,7 @@ class CudaDevice:
         future: Future[AssembledResult] = Future()
         self._track(future)
         if not future.done():
-            self._tasks.put(_Task(future, lambda link: _assembled(link.ask(request))))
+            self._tasks.put(_Task(future, lambda link: assembled(link.ask(request))))
         return future.result()
 
     def compare(self, kernel: Kernel, schedules: Sequence[Schedule], *, fresh: bool = False) -> PairedTimes:
@@ -207,14 +220,14 @@ class CudaDevice:
             "id": 0,
             "kernel": kernel_to_json(kernel),
             "sources": [source.to_json() for source in sources],
-            "regime": asdict(TURNS),
+            "regime": asdict(self._regime(TURNS)),
             "seed": int(fresh),
         }
 
         def work(link: WorkerLink) -> PairedTimes:
             if fresh:
                 link.renew()
-            return _paired(link.ask(request))
+            return paired(link.ask(request, Candidate(kernel.key)))
 
         future: Future[PairedTimes] = Future()
         self._track(future)
@@ -225,11 +238,21 @@ class CudaDevice:
     def health(self) -> DeviceHealth:
         respawns = max(0, self._link.starts - self._link.renewals - 1)
         sampling = self._sampling
+        worker = self._link.state
         return DeviceHealth(
             *(self._link.busy_s, self._pool.compiling, respawns, self._noise),
             states=((self.name, sampling.state),) if sampling and sampling.state else (),
             unsampled=(sampling.missing,) if sampling and sampling.missing else (),
+            compiles=self._pool.compiles,
+            workers=(worker,) if worker is not None else (),
+            respawned=self._link.respawned + self._pool.respawned,
+            ceilings=self._ceilings,
+            disk_full=self._pool.full or self._link.full,
         )
+
+    def kill_compile(self, number: int) -> bool:
+        """See `Device.kill_compile`."""
+        return self._pool.kill(number)
 
     def close(self) -> None:
         """See `Device.close`. May be called more than once, and from any thread."""
@@ -250,6 +273,9 @@ class CudaDevice:
         self._thread.join()
         if last:
             self._nursery.close()
+
+    def _regime(self, settings: RegimeSettings) -> RegimeSettings:
+        return replace(settings, cold_l2=self._cold)
 
     def _probe(self, command: Sequence[str]) -> Message:
         """Context and target from a process that loads no torch. Raises DeviceError."""
@@ -298,12 +324,12 @@ class CudaDevice:
             with suppress(InvalidStateError):
                 future.set_exception(error)
             return
-        compiled = reply.result()
+        compiled, whose = reply.result(), Candidate(blank.kernel_key, str(blank.schedule))
         if compiled.failure is not None:
             with suppress(InvalidStateError):
-                future.set_result(_failed(blank, compiled.failure, compiled.build))
+                future.set_result(failed(blank, compiled.failure, compiled.build))
             return
-        self._tasks.put(_Task(future, lambda link: _measured(blank, compiled.build, link.ask(request))))
+        self._tasks.put(_Task(future, lambda link: measured(blank, compiled.build, link.ask(request, whose))))
 
     def _serve(self, hello: Future[Message]) -> None:
         """The thread that owns the benchmark process, from its start to its end."""
@@ -315,7 +341,8 @@ class CudaDevice:
             hello.set_exception(error)
         else:
             with suppress(DeviceError):  # which the first task meets again
-                self._noise = _noise_of(self._link.ask({"op": "noise", "id": 0, "regime": asdict(TURNS)}))
+                self._noise = noise_of(self._link.ask({"op": "noise", "id": 0, "regime": asdict(self._regime(TURNS))}))
+                self._ceilings = ceilings_of(self._link.ask({"op": "ceilings", "id": 0, "cold_l2": self._cold}))
         while (task := self._tasks.get()) is not None:
             if not task.future.done():
                 self._run(task)
@@ -337,59 +364,3 @@ class CudaDevice:
             return
         with suppress(InvalidStateError):
             task.future.set_result(result)
-
-
-def _failed(blank: Measurement, failure: Failure, build: BuildReport | None = None) -> Measurement:
-    return replace(blank, failure=failure, build=build or BuildReport())
-
-
-def _measured(blank: Measurement, compiled: BuildReport, answer: Message) -> Measurement:
-    measurement = replace(blank, build=compiled, error=_finite(answer.get("error")), run_s=answer.get("run_s"))
-    if failure := _failure(answer):
-        return replace(measurement, failure=failure)
-    build = _merged(compiled, answer.get("build") or {})
-    return replace(measurement, status=Status.OK, timing=_timing(answer), build=build)
-
-
-def _assembled(answer: Message) -> AssembledResult:
-    if failure := _failure(answer):
-        return AssembledResult(None, _finite(answer.get("error")), failure)
-    return AssembledResult(_timing(answer), _finite(answer.get("error")))
-
-
-def _paired(answer: Message) -> PairedTimes:
-    if failure := _failure(answer):
-        return PairedTimes(failure=failure)
-    return PairedTimes(tuple(tuple(map(float, of_one)) for of_one in answer["windows"]))
-
-
-def _noise_of(answer: Message) -> NoiseFloor | None:
-    """None where it could not be taken: a run without it is judged by its windows alone."""
-    windows = _paired(answer).windows if "windows" in answer else ()
-    return noise_floor(*windows) if len(windows) == 2 else None
-
-
-def _merged(compiled: BuildReport, loaded: Mapping[str, Any]) -> BuildReport:
-    """The compiler's report, with what only the driver knows where the compiler's is silent."""
-    return BuildReport(
-        compiled.registers if compiled.registers is not None else loaded.get("registers"),
-        compiled.spills if compiled.spills is not None else loaded.get("spills"),
-        compiled.shared_bytes if compiled.shared_bytes is not None else loaded.get("shared_bytes"),
-        compiled.compile_s,
-    )
-
-
-def _failure(answer: Message) -> Failure | None:
-    failure = answer.get("failure")
-    return Failure(FailureKind(failure["kind"]), failure["cause"]) if failure else None
-
-
-def _timing(answer: Message) -> Timing:
-    timing = answer["timing"]
-    samples: Sequence[float] = timing["samples"]
-    return Timing(timing["median_us"], timing["low_us"], timing["high_us"], tuple(samples))
-
-
-def _finite(error: float | None) -> float | None:
-    """NaN and infinity have no JSON form; the cause says what they meant."""
-    return error if error is not None and math.isfinite(error) else None

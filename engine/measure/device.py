@@ -10,8 +10,7 @@ from typing import Protocol
 from engine.ir.graph import Graph
 from engine.ir.kernel import Kernel
 from engine.ir.plan import Grouping
-from engine.measure.gpu_state import GpuState
-from engine.measure.noise import NoiseFloor
+from engine.measure.health import DeviceHealth as DeviceHealth
 from engine.vocabulary import Context, Failure, Measurement, Regime, Schedule, Target, Timing
 
 
@@ -37,22 +36,6 @@ class PairedTimes:
 
     windows: tuple[tuple[float, ...], ...] = ()
     failure: Failure | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceHealth:
-    """`busy_s` is how long the benchmark worker was checking and timing, in seconds since the device opened.
-
-    `noise` is None until it has been measured, which an open device does before its first candidate. `states` holds the
-    latest look at each GPU by the device's name, `unsampled` the reasons for those that aren't looked at.
-    """
-
-    busy_s: float = 0.0
-    compiling: int = 0
-    respawns: int = 0
-    noise: NoiseFloor | None = None
-    states: tuple[tuple[str, GpuState], ...] = ()
-    unsampled: tuple[str, ...] = ()
 
 
 class Device(Protocol):
@@ -97,6 +80,13 @@ class Device(Protocol):
         ...
 
     def health(self) -> DeviceHealth: ...
+
+    def kill_compile(self, number: int) -> bool:
+        """End a compile that `health().compiles` numbers; its candidate then fails. False if it has ended by itself.
+
+        May be called from any thread.
+        """
+        ...
 
     def close(self) -> None:
         """Stop workers and compilers, and leave no process behind. Pending futures are cancelled."""

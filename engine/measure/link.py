@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.measure.channel import ChannelClosed, Message
 from engine.measure.device import DeviceError
+from engine.measure.health import NOBODY, REMEMBERED_RESPAWNS, Candidate, Respawn, WorkerState
 from engine.measure.process import Child, Nursery
 from engine.vocabulary import FailureKind
 
 START_TRIES = 2
+ROOM_RETRY_S = 2.0
+"""How often a request that finds no space on the disk is made again, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +43,13 @@ class WorkerLink:
         self._lock = threading.Lock()
         self._child: Child | None = None
         self._stopped = False
+        self._stopping = threading.Event()
+        self.full = ""
         self.starts = 0
         self.renewals = 0
         self.busy_s = 0.0
+        self._at: tuple[str, Candidate, float] = ("", NOBODY, time.monotonic())
+        self._respawned: deque[Respawn] = deque(maxlen=REMEMBERED_RESPAWNS)
 
     def start(self) -> Message:
         """Start the process and return its hello. Raises DeviceError, in one sentence, if it can't be had."""
@@ -58,7 +66,7 @@ class WorkerLink:
                 if self._stopped:
                     child.kill()
             try:
-                child.channel.send({"device": self._device, "folder": str(self._nursery.folder / "sources")})
+                child.channel.send({"device": self._device, "folder": str(self._nursery.sources)})
                 hello = child.channel.receive(self._limits.start_s)
             except TimeoutError:
                 reason = f"it said nothing for {self._limits.start_s:.0f} s"
@@ -74,7 +82,21 @@ class WorkerLink:
             self._drop()
         raise DeviceError(f"the benchmark process doesn't start: {reason or 'the device is closed'}")
 
-    def ask(self, request: Message) -> Message:
+    @property
+    def state(self) -> WorkerState | None:
+        """What the process is at; None while there is none. From any thread."""
+        child, (step, candidate, since) = self._child, self._at
+        if child is None:
+            return None
+        return WorkerState(f"cuda:{self._device}", child.pid, step, candidate, time.monotonic() - since)
+
+    @property
+    def respawned(self) -> tuple[Respawn, ...]:
+        """The processes that candidates took down, oldest first. From any thread."""
+        with self._lock:
+            return tuple(self._respawned)
+
+    def ask(self, request: Message, candidate: Candidate = NOBODY) -> Message:
         """The answer to one request; what the candidate does to the process becomes a failure in the answer."""
         if self._child is None:
             self.start()
@@ -84,11 +106,14 @@ class WorkerLink:
         child.trim_log()
         start = time.perf_counter()
         try:
-            answer = self._converse(child, request)
+            answer = self._converse_with_room(child, request, candidate)
         finally:
             self.busy_s += time.perf_counter() - start
+            self._at = ("", NOBODY, time.monotonic())
         if answer.get("broken"):
             self._drop()
+            if not self._stopped:
+                self._note(candidate, str(answer["failure"]["cause"]))
         return answer
 
     def renew(self) -> None:
@@ -101,6 +126,7 @@ class WorkerLink:
         """From any thread, for good: the process dies and nothing starts it again."""
         with self._lock:
             self._stopped = True
+            self._stopping.set()
             child = self._child
         if child is not None:
             child.kill()
@@ -110,18 +136,33 @@ class WorkerLink:
         self.interrupt()
         self._drop()
 
-    def _converse(self, child: Child, request: Message) -> Message:
+    def _converse_with_room(self, child: Child, request: Message, candidate: Candidate) -> Message:
+        """The answer, asked for again while the process finds no space on the disk."""
+        while "full" in (answer := self._converse(child, request, candidate)):
+            self.full = str(answer["full"])
+            if self._stopping.wait(ROOM_RETRY_S):
+                raise DeviceError("the device is closed")
+        self.full = ""
+        return answer
+
+    def _converse(self, child: Child, request: Message, candidate: Candidate) -> Message:
         step, limit_s = "start", self._limits.begin_s
+        self._at = (step, candidate, time.monotonic())
         try:
             child.channel.send(request)
             while "id" not in (message := child.channel.receive(limit_s)):
                 step = str(message["step"])
+                self._at = (step, candidate, time.monotonic())
                 limit_s = min(float(message["limit_s"]), self._limits.step_s)
         except TimeoutError:
             return _lost(FailureKind.HANG, f"its {step} did not end within {max(1.0, limit_s):.0f} s")
         except ChannelClosed:
             return _lost(FailureKind.CRASH, f"the benchmark process died of {child.death()} in its {step}")
         return message
+
+    def _note(self, candidate: Candidate, cause: str) -> None:
+        with self._lock:
+            self._respawned.append(Respawn(time.time(), f"cuda:{self._device}", "benchmark", candidate, cause))
 
     def _drop(self) -> None:
         with self._lock:

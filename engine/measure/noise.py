@@ -19,6 +19,12 @@ SIGNIFICANT = 0.05
 NOTABLE_EFFECT = 0.2
 """Cohen's d below this is a small effect that no one would notice (Cohen, 1988)."""
 BOOTSTRAP_DRAWS = 1000
+PROCESS_SPREAD = 0.003
+"""The share by which the ratio of another process differs at least: on an H200, three fresh processes differed by 0.1
+to 0.3 % on a memory-bound kernel whose windows agreed within 0.03 %."""
+
+Pairs = Sequence[tuple[Sequence[float], Sequence[float]]]
+"""The windows (us) of the first candidate and of another, a process each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +99,16 @@ def cohens_d(first: Sequence[float], second: Sequence[float]) -> float:
     return difference / pooled
 
 
-def holm(p_values: Sequence[float]) -> tuple[float, ...]:
-    """The p-values corrected for their number, in the order given (Holm, 1979): the chance of any false one is kept."""
+def holm(p_values: Sequence[float], tried: int = 0) -> tuple[float, ...]:
+    """The p-values corrected for their number, in the order given (Holm, 1979): the chance of any false one is kept.
+
+    `tried` is how many there would be with those that were left aside for looking worse; they count as larger ones.
+    """
     adjusted = [0.0] * len(p_values)
     largest = 0.0
+    count = max(tried, len(p_values))
     for rank, index in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
-        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[index]))
+        largest = max(largest, min(1.0, (count - rank) * p_values[index]))
         adjusted[index] = largest
     return tuple(adjusted)
 
@@ -125,29 +135,56 @@ def noise_floor(first: Sequence[float], second: Sequence[float]) -> NoiseFloor:
     return NoiseFloor(share, share * float(np.median([*first, *second])))
 
 
-def differences(processes: Sequence[Sequence[Sequence[float]]], floor: float) -> tuple[Difference, ...]:
-    """How each candidate but the first compares with the first, corrected for how many there are.
+def differences(processes: Sequence[Sequence[Sequence[float]]], floor: float, tried: int = 0) -> tuple[Difference, ...]:
+    """How each candidate but the first compares with the first, corrected for how many there are, or were `tried`.
 
     `processes[p][c][r]` is the window (us) of candidate c in round r of process p; `floor` is a share. The interval
-    spans those of all processes and is wider by the floor or by what the processes differ by, whichever is more.
+    spans those of all processes and is wider by the floor or by what the processes differ by, whichever is more. Two
+    processes may agree by chance on one candidate, so what they differ by is the most that any candidate shows.
     """
-    rough = [_difference([(p[0], p[c]) for p in processes], floor) for c in range(1, len(processes[0]))]
-    corrected = holm([difference.p_value for difference in rough])
+    pairs = [[(p[0], p[c]) for p in processes] for c in range(1, len(processes[0]))]
+    margin = max([floor, PROCESS_SPREAD, *map(_spread, pairs)])
+    rough = [_difference(of_candidate, margin) for of_candidate in pairs]
+    corrected = holm([difference.p_value for difference in rough], tried)
     return tuple(_judged(difference, p_value) for difference, p_value in zip(rough, corrected, strict=True))
 
 
-def _difference(pairs: Sequence[tuple[Sequence[float], Sequence[float]]], floor: float) -> Difference:
-    """Uncorrected and without a verdict; `pairs` holds the windows of the first and the candidate, a process each."""
+def apart(first: Sequence[float], second: Sequence[float], floor: float) -> Difference:
+    """How the second's windows (us) compare with the first's where they were taken apart: in two runs, not in turns.
+
+    The verdict is that of `differences`; the interval is that of a ratio of two medians, each with its own, wider by
+    the floor (a share). Raises ValueError below two samples each.
+    """
+    mine, other = median_interval(first), median_interval(second)
+    margin = 1.0 + floor
+    rough = Difference(
+        ratio=float(np.median(second)) / float(np.median(first)),
+        low=other.low / mine.high / margin,
+        high=other.high / mine.low * margin,
+        p_value=welch(first, second).p_value,
+        effect=cohens_d(first, second),
+        verdict=Verdict.WITHIN_NOISE,
+    )
+    return _judged(rough, rough.p_value)
+
+
+def _spread(pairs: Pairs) -> float:
+    """The share by which the processes' median ratios differ."""
+    middles = [float(np.median(_ratios(first, candidate))) for first, candidate in pairs]
+    return max(middles) / min(middles) - 1.0
+
+
+def _difference(pairs: Pairs, margin: float) -> Difference:
+    """Uncorrected and without a verdict; the interval is wider by `margin`, a share."""
     ratios = [_ratios(first, candidate) for first, candidate in pairs]
     middles = [float(np.median(of_process)) for of_process in ratios]
     intervals = [median_interval(of_process) for of_process in ratios]
-    margin = 1.0 + max(floor, max(middles) / min(middles) - 1.0)
     effects = [cohens_d(first, candidate) for first, candidate in pairs]
     same_side = all(effect > 0 for effect in effects) or all(effect < 0 for effect in effects)
     return Difference(
         ratio=math.exp(sum(map(math.log, middles)) / len(middles)),
-        low=min(interval.low for interval in intervals) / margin,
-        high=max(interval.high for interval in intervals) * margin,
+        low=min(interval.low for interval in intervals) / (1.0 + margin),
+        high=max(interval.high for interval in intervals) * (1.0 + margin),
         p_value=max(welch(first, candidate).p_value for first, candidate in pairs),
         effect=min(effects, key=abs) if same_side else 0.0,
         verdict=Verdict.WITHIN_NOISE,

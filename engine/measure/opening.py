@@ -7,6 +7,7 @@ import re
 from importlib.util import find_spec
 
 from engine.codegen import illegal_because, render
+from engine.measure.controls import Controls
 from engine.measure.cuda import CudaDevice, CudaSettings
 from engine.measure.device import Device, DeviceError
 from engine.measure.process import entry_command
@@ -15,10 +16,19 @@ _CUDA_NAME = re.compile(r"cuda(?::(\d+))?")
 _WITHOUT_GPU = "without one, browse a database with `emmy-tui DB`, or watch the demo with `emmy-tui --demo`"
 
 
-def open_device(name: str, *, jobs: int | None = None, beside: Device | None = None) -> Device:
+def open_device(
+    name: str,
+    *,
+    jobs: int | None = None,
+    beside: Device | None = None,
+    controls: Controls | None = None,
+    cold_l2: bool = False,
+) -> Device:
     """Open "cuda" or "cuda:N" with `jobs` compile processes (default: one a CPU). The benchmark process starts beside.
 
-    With `beside`, another GPU that is open, it shares the compile processes of that one.
+    With `beside`, another GPU that is open, it shares the compile processes of that one. With `controls` their ptxas
+    assembles every candidate, and their files may be asked for.
+    With `cold_l2` the GPU's L2 is flushed before each launch.
     Raises DeviceError for an unknown name, for missing packages and for a GPU that can't be used.
     """
     found = _CUDA_NAME.fullmatch(name)
@@ -35,6 +45,8 @@ def open_device(name: str, *, jobs: int | None = None, beside: Device | None = N
         compilers=jobs or os.cpu_count() or 1,
         probe_command=entry_command("engine.measure.probe"),
         sampler_command=entry_command("engine.measure.sampler"),
+        controls=controls,
+        cold_l2=cold_l2,
     )
     try:
         return CudaDevice(settings, render, illegal_because, beside if isinstance(beside, CudaDevice) else None)

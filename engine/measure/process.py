@@ -50,7 +50,9 @@ def child_environment(folder: Path) -> dict[str, str]:
 class Nursery:
     """Starts the children of one device in one temporary folder, and leaves neither behind, however the run ends."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Mapping[str, str] | None = None) -> None:
+        """`settings` join the environment of every child."""
+        self._settings = dict(settings or {})
         self.folder = Path(tempfile.mkdtemp(prefix="emmy-"))
         read_fd, self._write_fd = os.pipe()
         self._lock = threading.Lock()
@@ -68,13 +70,19 @@ class Nursery:
         )
         os.close(read_fd)
 
+    @property
+    def sources(self) -> Path:
+        """Where kernels' texts, and what they are assembled with, are kept for the children."""
+        return self.folder / "sources"
+
     def start(self, command: Sequence[str], name: str) -> Child:
         """Start a child; it gets three numbers: the fd it reads, the fd it writes, the process id of its parent.
 
         Call it from a thread that lives as long as the child should: PR_SET_PDEATHSIG follows the thread.
         Raises OSError when the process can't be started.
         """
-        child = Child(command, self.folder / f"{name}.log", child_environment(self.folder))
+        environment = child_environment(self.folder) | self._settings
+        child = Child(command, self.folder / f"{name}.log", environment)
         self._tell(f"+{child.pid}\n")
         return child
 

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
+from engine.ir.kernel import Kernel
 from engine.vocabulary import Regime
 
 
@@ -15,7 +16,8 @@ from engine.vocabulary import Regime
 class RegimeSettings:
     """`checks` launches are compared with a reference, each on fresh inputs and poisoned outputs.
 
-    A window is one sample of at least `window_ms` of work; warming up takes at most `warmup_ms`.
+    A window is one sample of at least `window_ms` of work; warming up takes at most `warmup_ms`. With `cold_l2` the
+    GPU's L2 cache is flushed before each launch.
     """
 
     regime: Regime
@@ -24,6 +26,7 @@ class RegimeSettings:
     windows: int
     window_ms: float
     warmup_ms: float
+    cold_l2: bool = False
 
     @property
     def text(self) -> str:
@@ -47,4 +50,17 @@ FINALIST = replace(DEPLOY, checks=10)
 TURNS = replace(DEPLOY, checks=1)
 """Finalists timed in turns, each of which has passed the deploy regime's checks; also the noise floor."""
 
+RANKING_LEVELS: Mapping[str, int] = MappingProxyType(
+    {"contraction": 3, "contraction fp32": 3, "attention": 3, "rowwise": 3, "pointwise": 3}
+)
+"""ptxas levels of the ranking regime by kind of kernel; what is not named keeps that of `RANKING`. A kind may go below
+3 once a table of `tests/bench/regimes.py` shows that it ranks as well there and compiles in less time."""
+
 REGIMES: Mapping[Regime, RegimeSettings] = MappingProxyType({Regime.RANKING: RANKING, Regime.DEPLOY: DEPLOY})
+
+
+def ranking_kind(kernel: Kernel) -> str:
+    """The kind that a kernel ranks with: its family, products of fp32 values apart, for those unroll differently."""
+    body = kernel.body
+    of_fp32 = any(op.kind == "matmul" and body.ops[op.inputs[0]].out.dtype == "float32" for op in body.ops)
+    return f"{kernel.family} fp32" if kernel.family == "contraction" and of_fp32 else kernel.family

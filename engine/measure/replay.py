@@ -102,6 +102,10 @@ class ReplayDevice:
     def health(self) -> DeviceHealth:
         return DeviceHealth(busy_s=self._busy_s)
 
+    def kill_compile(self, number: int) -> bool:
+        """A recording compiles nothing."""
+        return False
+
     def close(self) -> None:
         """Cancel what is pending. The recording belongs to whoever opened it."""
         self._closing.set()

@@ -6,7 +6,6 @@ few ms of replays. Before each step that may hang it says how long that step may
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 import time
@@ -21,25 +20,30 @@ from engine.codegen import KernelSource
 from engine.ir.json_form import graph_from_json, grouping_from_json, kernel_from_json
 from engine.ir.kernel import Kernel
 from engine.measure.channel import Channel, ChannelClosed, Message
+from engine.measure.checking import Rejected, check_once
 from engine.measure.child_side import open_channel
-from engine.measure.gate import Deviation, impossible_time, largest_norm, tolerance, wrong_result
+from engine.measure.gate import impossible_time
 from engine.measure.regimes import RegimeSettings
 from engine.runtime import (
     BuildError,
     Case,
     CompiledSource,
+    DiskFull,
+    Flush,
     Launch,
     TimingPlan,
     allow_scratch_memory,
     assemble_plan,
     bind_extern,
     bind_launch,
-    compare,
     compile_source,
     expected_ms,
     failure_of,
+    free_memory,
     is_intact,
     load_launcher,
+    measure_ceilings,
+    no_space,
     one_line,
     overwrite_inputs,
     poison,
@@ -53,6 +57,7 @@ from engine.runtime import (
     registers_and_spills,
     repair,
     replayed,
+    stream_launch,
     time_in_turns,
     time_launches,
 )
@@ -65,18 +70,6 @@ LAUNCH_LIMIT_S = 2.0
 STEP_LIMIT_S = 5.0
 SLOWDOWN_LIMIT = 2000.0
 """A first launch may take LAUNCH_LIMIT_S plus this many times what the chip needs at its best."""
-
-NOISE_ELEMENTS = 1 << 24
-"""The noise floor is taken on a stream of 64 MiB in and 64 MiB out: some 30 us on a fast GPU, far above a launch."""
-
-
-class Rejected(Exception):
-    """A candidate that ran and may not pass."""
-
-    def __init__(self, failure: Failure, error: float | None = None) -> None:
-        super().__init__(failure.cause)
-        self.failure = failure
-        self.error = error
 
 
 def main(read_fd: int, write_fd: int, parent: int) -> None:
@@ -130,6 +123,7 @@ class Bench:
         self._cases: OrderedDict[str, Case] = OrderedDict()
         self._passed: set[tuple[str, str]] = set()
         self._step = "start"
+        self._flush: Flush | None = None
 
     def hello(self) -> Message:
         return {"context": asdict(self._context), "target": asdict(self._target)}
@@ -142,6 +136,7 @@ class Bench:
             "assemble": self._assemble,
             "compare": self._compare,
             "noise": self._noise,
+            "ceilings": self._ceilings,
         }
         work = works[request["op"]]
         try:
@@ -150,8 +145,10 @@ class Bench:
             answer = {"failure": asdict(rejected.failure), "error": rejected.error}
         except BuildError as error:
             answer = {"failure": asdict(error.failure)}
+        except DiskFull as error:
+            answer = {"full": str(error)}
         except Exception as error:
-            answer = {"failure": asdict(self._failure_of(error))}
+            answer = self._answer_of(error)
         if "failure" in answer:
             self._clean_up(FailureKind(answer["failure"]["kind"]))
             answer["broken"] = not _context_is_sound()
@@ -231,25 +228,27 @@ class Bench:
     def _noise(self, request: Message) -> Message:
         """Windows of one launch timed in turns with itself: what differs is the machine's noise."""
         self._enter("noise floor", LOAD_LIMIT_S)
-        source = torch.randn(NOISE_ELEMENTS, device=self._device)
-        out = torch.empty_like(source)
-
-        def launch() -> None:
-            torch.mul(source, 1.5, out=out)
-
-        launch()
-        torch.cuda.synchronize()
-        estimate_us = probe_us(launch)
+        launch = stream_launch(self._device)
         settings = RegimeSettings.from_data(request["regime"])
-        return {"windows": self._in_turns([launch, launch], [estimate_us, estimate_us], settings, 0)}
+        return {"windows": self._in_turns([launch, launch], [probe_us(launch)] * 2, settings, 0)}
+
+    def _ceilings(self, request: Message) -> Message:
+        self._enter("ceilings", LOAD_LIMIT_S)
+        return {"ceilings": measure_ceilings(self._device, cold_l2=bool(request["cold_l2"])).text}
 
     def _in_turns(
         self, launches: Sequence[Launch], estimates: Sequence[float], settings: RegimeSettings, seed: int
     ) -> tuple[tuple[float, ...], ...]:
-        plan = TimingPlan(settings.window_ms, settings.windows, settings.warmup_ms)
+        plan = self._plan(settings)
         expected = sum(expected_ms(plan, estimate_us) for estimate_us in estimates)
         self._enter("timing", STEP_LIMIT_S + 20e-3 * expected)
         return time_in_turns(launches, plan, estimates, seed)
+
+    def _plan(self, settings: RegimeSettings) -> TimingPlan:
+        if settings.cold_l2 and self._flush is None:
+            self._flush = Flush(self._device)
+        flush = self._flush if settings.cold_l2 else None
+        return TimingPlan(settings.window_ms, settings.windows, settings.warmup_ms, flush=flush)
 
     def _floor_s(self, flops: int, bytes_moved: int) -> float:
         """What the chip needs at its best, in s."""
@@ -277,7 +276,7 @@ class Bench:
             return prepare_case(kernel, 0, self._device)
         except torch.OutOfMemoryError:
             self._cases.clear()
-        _free_memory()
+        free_memory()
         return prepare_case(kernel, 0, self._device)
 
     def _compile(self, source: str, settings: RegimeSettings) -> CompiledSource:
@@ -300,7 +299,7 @@ class Bench:
         """
         estimate_us = self._first_launch(launch, case, self._floor_s(flops, bytes_moved))
         error = self._check(replayed(launch) if as_graph else launch, case, settings.checks, estimate_us)
-        plan = TimingPlan(settings.window_ms, settings.windows, settings.warmup_ms)
+        plan = self._plan(settings)
         self._enter("timing", STEP_LIMIT_S + 10e-3 * expected_ms(plan, estimate_us))
         samples = time_launches(launch, plan, estimate_us)
         timing = Timing(*quantiles(samples), samples)
@@ -321,19 +320,19 @@ class Bench:
         """Compare `checks` times, each on poisoned outputs, all but the first on fresh inputs; the largest error."""
         self._enter("check", STEP_LIMIT_S + 4 * checks * (case.prepare_s + estimate_us * 1e-6))
         try:
-            error = _check_once(launch, case, case.references)
+            error = check_once(launch, case, case.references)
         except Rejected:
             if is_intact(case):
                 raise
             # An earlier candidate wrote into what this one was compared with: not this one's fault.
             repair(case)
-            error = _check_once(launch, case, case.references)
+            error = check_once(launch, case, case.references)
         if checks == 1:
             return error
         try:
             for seed in range(case.seed + 1, case.seed + checks):
                 overwrite_inputs(case, seed)
-                error = max(error, _check_once(launch, case, references_for(case)))
+                error = max(error, check_once(launch, case, references_for(case)))
         finally:
             overwrite_inputs(case, case.seed)
         launch()
@@ -346,6 +345,11 @@ class Bench:
         self._step = step
         self._channel.send({"step": step, "limit_s": limit_s})
 
+    def _answer_of(self, error: Exception) -> Message:
+        if self._step == "load" and no_space(error, self._folder):
+            return {"full": f"no space is left under {self._folder}, where candidates are loaded from"}
+        return {"failure": asdict(self._failure_of(error))}
+
     def _failure_of(self, error: Exception) -> Failure:
         print(f"{self._step}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
         if self._step == "load":
@@ -356,22 +360,7 @@ class Bench:
         if kind is FailureKind.OUT_OF_MEMORY:
             self._cases.clear()
         if kind in (FailureKind.OUT_OF_MEMORY, FailureKind.CRASH):
-            _free_memory()
-
-
-def _check_once(launch: Launch, case: Case, references: Sequence[torch.Tensor]) -> float:
-    """The error of one run on poisoned outputs. Raises Rejected if it is too large."""
-    poison(case.written, case.poison_byte)
-    launch()
-    found = [Deviation(*pair) for pair in compare(case.outputs, references)]
-    limits = [
-        tolerance(Deviation(*eager), str(output.dtype).removeprefix("torch."))
-        for eager, output in zip(case.eager, case.outputs, strict=True)
-    ]
-    error = largest_norm(found)
-    if failure := wrong_result(found, limits):
-        raise Rejected(failure, error)
-    return error
+            free_memory()
 
 
 def _build_report(compiled: CompiledSource) -> BuildReport:
@@ -388,11 +377,3 @@ def _context_is_sound() -> bool:
     except Exception:
         return False
     return True
-
-
-def _free_memory() -> None:
-    gc.collect()
-    try:
-        torch.cuda.empty_cache()
-    except RuntimeError:
-        return

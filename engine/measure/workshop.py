@@ -9,14 +9,20 @@ import threading
 from collections.abc import Sequence
 
 from engine.measure.compile_pool import CompileLimits, CompilePool
+from engine.measure.controls import Controls
 from engine.measure.process import Nursery
 
 
 class Workshop:
     """Stays open until everybody who entered it has left; whoever makes it has entered."""
 
-    def __init__(self, command: Sequence[str], compilers: int, limits: CompileLimits) -> None:
-        self.nursery = Nursery()
+    def __init__(
+        self, command: Sequence[str], compilers: int, limits: CompileLimits, controls: Controls | None = None
+    ) -> None:
+        """With `controls` every candidate is assembled by their ptxas."""
+        self.nursery = Nursery(controls.assembler.environment if controls is not None else {})
+        if controls is not None:
+            controls.lay_out(self.nursery.sources)
         self.pool = CompilePool(self.nursery, command, compilers, limits)
         self._users = 1
         self._lock = threading.Lock()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -31,7 +32,10 @@ def main() -> None:
                 time.sleep(1000)
             if "compile-slow" in text:
                 time.sleep(0.3)
-            if "compile-error" in text:
+            full = re.search(r"disk-full-while (\S+) exists", text)
+            if full and Path(full.group(1)).exists():
+                channel.send({"full": "no space is left in this test"})
+            elif "compile-error" in text:
                 failure = {"kind": "compile error", "cause": "ptxas: no"}
                 channel.send({"failure": failure, "build": {"compile_s": 0.01}})
             else:

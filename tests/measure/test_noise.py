@@ -13,6 +13,7 @@ from scipy import stats
 
 from engine.measure.noise import (
     Verdict,
+    apart,
     cohens_d,
     differences,
     holm,
@@ -157,3 +158,14 @@ def test_a_ratio_does_not_depend_on_the_unit(scale: float, seed: int) -> None:
 
 def _windows(draw: random.Random, us: float, spread: float) -> list[float]:
     return [us * (1.0 + spread * draw.gauss(0.0, 1.0)) for _ in range(20)]
+
+
+def test_times_taken_apart_differ_only_beyond_their_spread_and_the_floor() -> None:
+    first = [10.0, 10.1, 9.9, 10.05, 9.95, 10.0, 10.02]
+    slower = [value * 1.10 for value in first]
+    assert apart(first, slower, 0.01).verdict is Verdict.SLOWER
+    assert apart(slower, first, 0.01).verdict is Verdict.FASTER
+    assert apart(first, slower, 0.15).verdict is Verdict.WITHIN_NOISE
+    assert apart(first, [value * 1.001 for value in first], 0.0).verdict is Verdict.WITHIN_NOISE
+    found = apart(first, slower, 0.01)
+    assert found.low < found.ratio < found.high

@@ -327,7 +327,7 @@ def test_a_wrong_candidate_ends_a_comparison(rig: Any, turns: list[Any]) -> None
 
 
 def test_the_noise_floor_is_one_launch_against_itself(rig: Any, turns: list[Any], monkeypatch: Any) -> None:
-    monkeypatch.setattr(worker, "NOISE_ELEMENTS", 64)
+    monkeypatch.setattr(worker, "stream_launch", lambda device: lambda: None)
     bench, recorder, _ = rig
     bench.serve({"op": "noise", "id": 9, "regime": asdict(TURNS)})
     assert recorder.answers[-1]["windows"] == ((10.0, 10.5), (11.0, 11.5))
