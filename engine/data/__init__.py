@@ -19,10 +19,14 @@ from pathlib import Path
 
 import platformdirs
 
-__all__ = ["SHIPPED_DEMO", "DemoMissing", "demo_database"]
+__all__ = ["SHIPPED_DEMO", "SHIPPED_PRIOR_MODELS", "SHIPPED_PRIOR_ROWS", "DemoMissing", "demo_database"]
 
 SHIPPED_DEMO = Path(__file__).parent / "demo.db.gz"
 """The recorded database, packed with `gzip -9n`."""
+
+SHIPPED_PRIOR_ROWS = Path(__file__).parent / "prior_rows.npz"
+SHIPPED_PRIOR_MODELS = Path(__file__).parent / "prior_models.npz"
+"""What a machine that has measured nothing starts from; `python -m tests.bench.prior_rows` makes both."""
 
 _ELSEWHERE = "set XDG_DATA_HOME to a folder that you can write to"
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from engine.prior.cold_constants import Constants
 from engine.prior.features import FeatureMatrix
-from engine.prior.geometry import MAX_REGISTERS, Column
+from engine.prior.geometry import MAX_REGISTERS, Column, without_dot
 
 _Columns = Mapping[str, Column]
 _WaveTime = Callable[[Column], Column]
@@ -23,6 +23,8 @@ _WaveTime = Callable[[Column], Column]
 
 
 _JOIN = 8
+_IMPOSSIBLE = 100.0
+"""What a tile that no kernel has is slower by, where somebody asks for combinations that are blind to legality."""
 _SCORE_INSTRUCTIONS = 12
 """Of one score: scale, mask, maximum, power, sum, conversion; a power takes as long as four to eight others."""
 
@@ -88,7 +90,8 @@ def _contraction(f: _Columns, c: Constants) -> Column:
     rate = _peak(f) * 1e-6 / f["multiprocessors"] * _tile_efficiency(f, c)
     excess = np.maximum(f["registers"] / MAX_REGISTERS - 1.0, 0.0)
     spill = 1.0 + np.where(f["tensor_core"] == 2, c.wgmma_spill, c.spill) * excess
-    multiply = flops / rate * spill
+    bare = without_dot(f)
+    multiply = np.where(bare, _by_element(f), flops / rate) * spill
     alone = multiply * 4 / np.minimum(f["NUM_WARPS"], 4) + c.step_us
     link = f["memory_bandwidth"] * c.link_speedup * 1e-6 / f["multiprocessors"]
     load = f["stage_bytes"] / link * np.where(f["GROUP_M"] > 1, 1.0, 1.0 + c.raster)
@@ -97,6 +100,8 @@ def _contraction(f: _Columns, c: Constants) -> Column:
     ahead = np.maximum(stages - 1, 1)
     exposed = np.where(stages > 1, (latency + load) / ahead, latency + load + alone)
     epilogue = f["tile_area"] * f["output_width"] / link * c.store_cost
+    sums = f["contractions"] * f["BLOCK_M"] * (c.reduce_us + c.reduce_warp_us * f["NUM_WARPS"])
+    epilogue = epilogue + np.where(bare, sums, 0.0)
 
     def wave(together: Column) -> Column:
         busy = (np.maximum(multiply, load) + issue) * together
@@ -104,8 +109,15 @@ def _contraction(f: _Columns, c: Constants) -> Column:
         us: Column = f["steps"] * step + c.program_us + epilogue * together
         return us
 
-    total = _waves(f, wave, c.smoothing)
+    total: Column = _waves(f, wave, c.smoothing) * np.where(bare & (f["BLOCK_M"] < f["rows"]), _IMPOSSIBLE, 1.0)
     return total * (1.0 + c.persistent * f["PERSISTENT"]) + 0.0 * f["GROUP_M"]
+
+
+def _by_element(f: _Columns) -> Column:
+    """us of a step without a dot: each element of the right tile is converted once and added to a sum a row."""
+    instructions = f["contractions"] * f["BLOCK_K"] * f["BLOCK_N"] * (1 + f["BLOCK_M"])
+    us: Column = instructions / (f["peak_fp32"] / 2 * 1e-6 / f["multiprocessors"])
+    return us
 
 
 def _attention(f: _Columns, c: Constants) -> Column:
@@ -135,7 +147,8 @@ def _attention(f: _Columns, c: Constants) -> Column:
         us: Column = f["steps"] * step + c.program_us + epilogue * together
         return us
 
-    return _waves(f, wave, c.smoothing) + 0.0 * (f["LOADS"] + f["NUM_STAGES"])
+    total: Column = _waves(f, wave, c.smoothing) * np.where(without_dot(f), _IMPOSSIBLE, 1.0)
+    return total + 0.0 * (f["LOADS"] + f["NUM_STAGES"])
 
 
 def _tile_efficiency(f: _Columns, c: Constants) -> Column:

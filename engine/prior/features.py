@@ -14,8 +14,11 @@ import numpy as np
 from engine.ir.kernel import Kernel
 from engine.knobs import KNOBS, Knob
 from engine.prior.geometry import GEOMETRY, Column, geometry, knobs_read
-from engine.prior.structure import kernel_facts, target_facts
+from engine.prior.structure import KERNEL_FACTS, TARGET_FACTS, kernel_facts, target_facts
 from engine.vocabulary import KnobValue, Target
+
+COLUMNS = (*KERNEL_FACTS, *TARGET_FACTS, *KNOBS, *GEOMETRY)
+"""The column names of every matrix of features."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +64,12 @@ def feature_matrix(kernel: Kernel, knobs: Mapping[str, Column], target: Target) 
 
 
 def knob_code(knob: Knob, value: KnobValue | None) -> float:
-    """A knob's value as a number: itself, or a text's position in the table (after the last one if unknown)."""
+    """A knob's value as a number: itself, or a text's position in the table (after the last one if unknown).
+
+    A schedule without an optional knob has it off.
+    """
     if value is None:
-        return np.nan
+        return knob_code(knob, knob.off) if knob.optional else np.nan
     if not isinstance(value, str):
         return float(value)
     return float(knob.values.index(value) if value in knob.values else len(knob.values))

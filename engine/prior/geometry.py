@@ -20,6 +20,8 @@ Columns = Mapping[str, Column]
 PROGRAM_SHARED_BYTES = 1024
 """Shared memory that the system keeps for each resident program (CUDA occupancy rules, sm_80 and later)."""
 MAX_PROGRAMS = 32
+SMALLEST_DOT = 16
+"""The smallest side of a tile that a dot multiplies."""
 MAX_REGISTERS = 255
 GEOMETRY = (
     *("tile_area", "programs", "resident", "waves", "wave_fill", "padding", "steps", "reuse"),
@@ -32,7 +34,7 @@ _READ: Mapping[str, tuple[str, ...]] = {
         *("BLOCK_M", "BLOCK_N", "BLOCK_K", "PRECISION", "LOADS", "GROUP_M", "PERSISTENT"),
         *("NUM_WARPS", "NUM_STAGES"),
     ),
-    "attention": ("BLOCK_M", "BLOCK_N", "PRECISION", "LOADS", "NUM_WARPS", "NUM_STAGES"),
+    "attention": (*("BLOCK_M", "BLOCK_N", "PRECISION", "LOADS", "DIAGONAL", "NUM_WARPS", "NUM_STAGES", "MAXNREG"),),
     "rowwise": ("PERSISTENT", "ROWS", "COLUMNS", "EVICTION", "NUM_WARPS", "NUM_STAGES"),
     "pointwise": ("BLOCK", "EVICTION", "NUM_WARPS"),
 }
@@ -125,6 +127,7 @@ def _contraction_registers(facts: Facts, knobs: Columns, tensor_core: Column, th
     unstaged = np.where(knobs["NUM_STAGES"] > 1, 0.0, pointers * 2)
     split = (facts["left_width"] == 4) & (knobs["PRECISION"] == 1)
     kinds = [tensor_core == 2, split, tensor_core == 1]
+    summed = products * knobs["BLOCK_K"] * knobs["BLOCK_N"] / threads
     demand = (
         np.select(kinds, [20.0, 37.0, 27.0], 32.0)
         + np.select(kinds, [1.13, 1.5, 1.2], 2.2) * products * knobs["BLOCK_M"] * knobs["BLOCK_N"] / threads
@@ -132,6 +135,9 @@ def _contraction_registers(facts: Facts, knobs: Columns, tensor_core: Column, th
         + np.select(kinds, [0.4, 0.0, 0.2], 0.2) * unstaged
         + np.select(kinds, [0.0, 1.35, 0.04], 0.1) * loaded
     )
+    # Without a dot a thread keeps a sum for each row and element it loads, and what it loads.
+    vector = 28.0 + summed * (knobs["BLOCK_M"] + facts["right_width"] / 4)
+    demand = np.where(without_dot(knobs), vector, demand)
     return np.asarray(demand + 0.0 * (tensor_core + knobs["LOADS"] + knobs["NUM_STAGES"]))
 
 
@@ -164,8 +170,16 @@ def _attention(facts: Facts, knobs: Columns, threads: Column) -> dict[str, Colum
     }
 
 
+def without_dot(columns: Columns) -> NDArray[np.bool_]:
+    """Which contractions multiply their few rows element by element; none whose BLOCK_M is open."""
+    return np.asarray(columns["BLOCK_M"] < SMALLEST_DOT)
+
+
 def _tensor_core(facts: Facts, knobs: Columns, block_m: Column) -> Column:
-    """Which multiplier a tile gets. Triton takes wgmma on sm_90 for at least 64 rows and four warps."""
+    """Which multiplier a tile gets. Triton takes wgmma on sm_90 for at least 64 rows and four warps.
+
+    Rows below the smallest tile of a dot have none.
+    """
     wide = (block_m >= 64) & (knobs["NUM_WARPS"] >= 4) & (facts["capability"] == 90)
     kind = np.where(wide, 2.0, 1.0)
     if facts["left_width"] == 4:
@@ -175,6 +189,7 @@ def _tensor_core(facts: Facts, knobs: Columns, block_m: Column) -> Column:
         return np.zeros_like(block_m)
     else:
         undecided = np.zeros_like(wide)
+    kind = np.where(block_m < SMALLEST_DOT, 0.0, kind)
     return np.where(undecided | np.isnan(block_m) | np.isnan(knobs["NUM_WARPS"]), np.nan, kind)
 
 

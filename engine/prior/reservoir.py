@@ -82,6 +82,28 @@ class Reservoir:
             if place < self.cap:
                 self._values[place], self._log_us[place], self._groups[place] = row, label, group
 
+    def replace(self, matrix: FeatureMatrix, log_us: Column, group: str) -> bool:
+        """Offer a kernel's rows in place of those it has here; False if they are the ones it has already."""
+        here = self._groups == group[:GROUP_CHARACTERS]
+        usable = np.isfinite(log_us)
+        same = (
+            int(here.sum()) == int(usable.sum())
+            and np.array_equal(self._log_us[here], log_us[usable])
+            and np.array_equal(self._values[here], aligned(matrix, self.names)[usable], equal_nan=True)
+        )
+        if same:
+            return False
+        self._values, self._log_us, self._groups = self._values[~here], self._log_us[~here], self._groups[~here]
+        self.seen -= int(here.sum())
+        self.offer(matrix, log_us, group)
+        return True
+
+    def with_columns(self, names: tuple[str, ...], values: NDArray[np.float64]) -> Reservoir:
+        """The same rows told in other columns, `values` being float64 [n, len(names)]."""
+        told = Reservoir(names, cap=self.cap, seed=self.seed)
+        told.seen, told._values, told._log_us, told._groups = self.seen, values, self._log_us, self._groups
+        return told
+
     def save(self, path: Path) -> None:
         """Whole or not at all. Raises CheckpointError if the file can't be written."""
         try:

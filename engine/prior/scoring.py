@@ -25,6 +25,8 @@ _GRID: Mapping[str, tuple[KnobValue, ...]] = {
     "BLOCK_K": (32, 64, 128, 256),
     "GROUP_M": (1, 8),
     "PERSISTENT": (False,),
+    "DIAGONAL": (False,),
+    "MAXNREG": (0,),
     "EVICTION": ("",),
     "NUM_WARPS": (1, 2, 4, 8, 16),
     "NUM_STAGES": (1, 2, 3, 4),

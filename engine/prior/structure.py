@@ -21,6 +21,17 @@ from engine.vocabulary import Target
 Facts = Mapping[str, float]
 
 
+KERNEL_FACTS = (
+    *("contractions", "reductions", "pointwise_ops", "inputs", "outputs", "batch", "rows", "columns", "depth"),
+    *("flops", "bytes", "left_width", "right_width", "output_width", "left_transposed", "right_transposed"),
+)
+TARGET_FACTS = (
+    *("capability", "multiprocessors", "shared_limit", "multiprocessor_shared", "multiprocessor_registers"),
+    *("multiprocessor_threads", "memory_bandwidth", "peak_bf16", "peak_tf32", "peak_fp32"),
+)
+"""The names of what `kernel_facts` and `target_facts` say, in order."""
+
+
 def kernel_facts(kernel: Kernel) -> dict[str, float]:
     """Extents, work (flops, bytes), operand widths (bytes) and op counts of a kernel."""
     body = kernel.body

@@ -125,6 +125,8 @@ EXPERTS = [
         choice(BLOCK_M=32, BLOCK_N=64, BLOCK_K=64, NUM_WARPS=4, NUM_STAGES=4, PRECISION="tf32x3"),
         20,
     ),
+    (matmul(1, 4096, 1024), choice(BLOCK_M=1, BLOCK_N=32, BLOCK_K=256, NUM_WARPS=4, NUM_STAGES=4), 5),
+    (matmul(4, 4096, 1024), choice(BLOCK_M=4, BLOCK_N=32, BLOCK_K=256, NUM_WARPS=8), 10),
     (softmax(16384, 4096), choice(ROWS=1, COLUMNS=4096, NUM_WARPS=4), 5),
     (softmax(16384, 4096), choice(ROWS=2, COLUMNS=4096, NUM_WARPS=8), 20),
     (silu_mul(4096, 11008), choice(BLOCK=1024, NUM_WARPS=4), 15),
