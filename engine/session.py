@@ -5,6 +5,7 @@ The session's process never loads torch: capturing, compiling and timing happen 
 
 from __future__ import annotations
 
+import getpass
 import logging
 import threading
 import time
@@ -15,10 +16,24 @@ from pathlib import Path
 from types import TracebackType
 
 from engine.capture import CaptureError
-from engine.events import Event, NodeVisited, RunFinished, RunState, StateChanged
+from engine.events import Acted, Event, NodeVisited, QueueChanged, RunFinished, RunState, StateChanged
 from engine.measure import Device, DeviceError
 from engine.store import StoreError
-from engine.tune import Control, Host, LiveRequest, ReplayRequest, Settings, tune_live, tune_replay
+from engine.tune import (
+    Control,
+    ControlsRequest,
+    Host,
+    LiveRequest,
+    ReplayRequest,
+    Retune,
+    RetuneRequest,
+    Settings,
+    Verb,
+    tune_again,
+    tune_live,
+    tune_queue,
+    tune_replay,
+)
 
 INBOX_LIMIT = 200_000
 _LOG = logging.getLogger(__name__)
@@ -51,10 +66,12 @@ class TuningSession:
     `failure` is one sentence for a person when the state is FAILED. Use it as a context manager, or call `close`.
     """
 
-    def __init__(self, work: Callable[[Host], list[RunFinished]], settings: Settings) -> None:
+    def __init__(self, work: Callable[[Host], list[RunFinished]], settings: Settings, *, queues: bool = False) -> None:
+        """`queues` says that the work looks at the control's queue before it ends."""
         self._work = work
+        self._queues = queues
         self.settings = settings
-        self.control = Control()
+        self.control = Control(_author())
         self._inbox = Inbox()
         self._thread: threading.Thread | None = None
         self._done = threading.Event()
@@ -65,14 +82,30 @@ class TuningSession:
 
     @classmethod
     def tune(
-        cls, code: str, *, database: Path, settings: Settings, device: str = "cuda:0", command: str = ""
+        cls,
+        code: str,
+        *,
+        database: Path,
+        settings: Settings,
+        device: str = "cuda:0",
+        command: str = "",
+        controls: ControlsRequest | None = None,
     ) -> TuningSession:
         """Capture an expression, tune it on a GPU and record everything in `database`.
 
         `device` may name several GPUs, separated by commas: a kernel a GPU at a time, with the results of one.
+        With `controls` the controls of ptxas are searched with the schedules, or after them.
         """
-        request = LiveRequest(code, database, device, command)
-        return cls(partial(tune_live, request), settings)
+        request = LiveRequest(code, database, device, command, controls=controls)
+        return cls(partial(tune_live, request, then=tune_queue), settings, queues=True)
+
+    @classmethod
+    def retune(
+        cls, database: Path, wanted: Sequence[Retune], *, settings: Settings, device: str = "cuda:0", command: str = ""
+    ) -> TuningSession:
+        """Tune kernels of a database again, or measure single candidates of them: their programs aren't loaded."""
+        request = RetuneRequest(database, tuple(wanted), device, command)
+        return cls(partial(tune_again, request), settings, queues=True)
 
     @classmethod
     def replay(
@@ -100,7 +133,8 @@ class TuningSession:
             return frozenset({"start"})
         if self._done.is_set() or self._state is RunState.STOPPING:
             return frozenset()
-        return frozenset({"stop", "resume" if self.control.paused else "pause"})
+        verbs = {"stop", "skip", "patience", "resume" if self.control.paused else "pause"}
+        return frozenset(verbs | {"retune"} if self._queues else verbs)
 
     def start(self) -> None:
         """Start the engine thread; later calls do nothing."""
@@ -124,6 +158,31 @@ class TuningSession:
         if not self._done.is_set() and self._thread is not None and not self.control.stopping:
             self.control.stop()
             self.change_state(RunState.STOPPING)
+
+    def skip(self, kernel: str) -> None:
+        """End this kernel's search with what it has, even while a candidate hangs; the run goes on."""
+        self.control.skip(kernel)
+
+    def set_patience(self, kernel: str, patience: int) -> None:
+        """The kernel's patience, from its next candidate on. Raises ValueError below 1."""
+        self.control.set_patience(kernel, patience)
+
+    def kill_compile(self, number: int, kernel: str = "", schedule: str = "") -> bool:
+        """End a compile that a CompilersSeen event numbers; its candidate fails. False if it has ended by itself.
+
+        `kernel` and `schedule` say whose it is, for the record.
+        """
+        device = self._device
+        ended = device is not None and device.kill_compile(number)
+        if ended:
+            self.control.note(Verb.KILL, kernel, schedule)
+        return ended
+
+    def enqueue(self, wanted: Sequence[Retune]) -> None:
+        """Tune kernels again when what is on now has ended. Raises ValueError where nothing takes them any more."""
+        if not self._queues or not self.control.enqueue(wanted):
+            raise ValueError("this run takes no more kernels; press r again when it has ended")
+        self.emit(QueueChanged(at=time.time(), kernels=tuple(one.kernel for one in self.control.queue)))
 
     def abort(self) -> None:
         """Stop now: the candidate in flight is lost, nothing else."""
@@ -171,6 +230,7 @@ class TuningSession:
     def _run(self) -> None:
         try:
             summaries = self._work(self)
+            self._tell_late_acts()
             if summaries:
                 self.summary = _total(summaries)
                 self.emit(self.summary)
@@ -183,12 +243,24 @@ class TuningSession:
         finally:
             self._done.set()
 
+    def _tell_late_acts(self) -> None:
+        """What was asked after the last checkpoint, for whoever looks on."""
+        for act in self.control.take_acts():
+            self.emit(Acted(at=act.at, verb=act.verb, kernel=act.kernel, value=act.value, detail=act.detail))
+
     def _fail(self, reason: str) -> None:
         if self.control.aborted:
             self.change_state(RunState.STOPPED, "aborted")
             return
         self.failure = reason
         self.change_state(RunState.FAILED, reason)
+
+
+def _author() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return "unknown"
 
 
 def _total(summaries: Sequence[RunFinished]) -> RunFinished:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from engine.search.action_selection import puct
@@ -110,15 +110,29 @@ class Search:
         """
         while not self._tree.closed[ROOT] and self._may_propose():
             node = self._descend()
-            if node is None or self._leaves_tree(node):
-                continue
-            self._proposed += 1
-            proposal = Proposal(self._proposed, Node(self._tree, node), self._tree.path(node))
-            self._pending[self._proposed] = proposal
-            self._tree.close(node)
-            self._tree.take_off(node)
-            return proposal
+            if node is not None and not self._leaves_tree(node):
+                return self._propose(node)
         return None
+
+    def ask_for(self, path: Path) -> Proposal | None:
+        """The candidate at the end of `path`, whatever the scores say of it.
+
+        None if it was proposed before, if the space doesn't offer it, or if nothing may be proposed now.
+        """
+        node = self._follow(path) if self._may_propose() else None
+        return None if node is None or self._leaves_tree(node) else self._propose(node)
+
+    def ask_with(self, knobs: Mapping[str, KnobValue]) -> Proposal | None:
+        """The candidate whose values are all among `knobs`, which may hold more; None as for `ask_for`."""
+        path: Path = ()
+        while (fork := self._space.fork(path)) is not None:
+            fits = [
+                option for option in fork.options if all(is_value(knobs.get(n), value) for n, value in option.knobs)
+            ]
+            if not fits:
+                return None
+            path = (*path, fits[0])
+        return self.ask_for(path)
 
     def tell(self, proposal: Proposal, reward: float | None) -> bool:
         """Answer a proposal in flight: a reward (finite, > 0, higher is better), or None if it failed.
@@ -181,6 +195,13 @@ class Search:
     @property
     def patience(self) -> int:
         return self._patience
+
+    @patience.setter
+    def patience(self, patience: int) -> None:
+        """Count by another patience from now on. Raises ValueError below 1."""
+        if patience < 1:
+            raise ValueError(f"patience must be at least 1, not {patience}")
+        self._patience = patience
 
     @property
     def decided(self) -> int:
@@ -245,6 +266,29 @@ class Search:
             patience=self._patience,
             limit=self._limit,
         )
+
+    def _propose(self, node: int) -> Proposal:
+        self._proposed += 1
+        proposal = Proposal(self._proposed, Node(self._tree, node), self._tree.path(node))
+        self._pending[self._proposed] = proposal
+        self._tree.close(node)
+        self._tree.take_off(node)
+        return proposal
+
+    def _follow(self, path: Path) -> int | None:
+        """The open leaf that the options of `path` lead to; None if there is none."""
+        tree, node = self._tree, ROOT
+        for depth in range(len(path) + 1):
+            if tree.closed[node] or (self._forbidden is not None and self._forbidden(path[:depth])):
+                return None
+            if tree.kinds[node] is Kind.UNEXPANDED:
+                self._expand(node, path[:depth])
+            if depth < len(path):
+                taken = [child for child in tree.children[node] if tree.options[child] == path[depth]]
+                if not taken:
+                    return None
+                node = taken[0]
+        return node if tree.kinds[node] is Kind.LEAF else None
 
     def _descend(self) -> int | None:
         """Walk from the root to a leaf or dead end, expanding on the way; None if the node it came to is forbidden."""
@@ -315,6 +359,11 @@ class Search:
             raise ValueError(f"proposal {proposal.number} is not in flight: it was answered, or another search made it")
         del self._pending[proposal.number]
         self._tree.land(proposal.node.id)
+
+
+def is_value(given: KnobValue | None, value: KnobValue) -> bool:
+    """Whether a knob's given value is this one; 1 is not True."""
+    return type(given) is type(value) and given == value
 
 
 def _assignment(path: Path) -> str:

@@ -1,8 +1,29 @@
 """One run, a file a step: outer search, kernel search, finish, assembled check; live on a device, or replayed."""
 
-from engine.tune.control import Control
+from engine.tune.control import Control, Retune, Verb
+from engine.tune.controlled import ControlsRequest
+from engine.tune.learn import fit_database
 from engine.tune.live import Host, LiveRequest, tune_live
 from engine.tune.replay import ReplayRequest, tune_replay
-from engine.tune.settings import Settings
+from engine.tune.retune import RetuneRequest, tune_again, tune_queue
+from engine.tune.settings import Objective, Settings
+from engine.tune.sweeping import pairs_of_kinds
 
-__all__ = ["Control", "Host", "LiveRequest", "ReplayRequest", "Settings", "tune_live", "tune_replay"]
+__all__ = [
+    "Control",
+    "ControlsRequest",
+    "Host",
+    "LiveRequest",
+    "Objective",
+    "ReplayRequest",
+    "Retune",
+    "RetuneRequest",
+    "Settings",
+    "Verb",
+    "fit_database",
+    "pairs_of_kinds",
+    "tune_again",
+    "tune_live",
+    "tune_queue",
+    "tune_replay",
+]

@@ -2,16 +2,20 @@
 
 The sum of isolated times is a biased reward: it knows neither the gap between two launches nor what a kernel finds in
 L2. So the few best groupings are each put together, checked against a higher-precision reference, and timed as one CUDA
-graph, with plain launches and with programmatic dependent launch; the fastest graph wins.
+graph, with plain launches and with programmatic dependent launch; the fastest graph wins, and each of its kernels may
+then change its schedule for one that is faster there.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from engine.events import Assembled
 from engine.ir.plan import Grouping
+from engine.measure import AssembledResult
+from engine.tune.in_place import refine
 from engine.tune.outer import GroupingResult
 from engine.tune.problem import Problem
 from engine.tune.settings import Settings
@@ -24,25 +28,28 @@ DEPENDENT_LAUNCH_CAPABILITY = 90
 
 @dataclass(frozen=True, slots=True)
 class Winner:
-    """The grouping to use. `assembled_us` is None where no graph could be timed; `pdl` says which launches won."""
+    """The grouping to use. `assembled_us` is None where no graph could be timed; `pdl` says which launches won, and
+    `schedules` what it was built with, by structural key."""
 
     result: GroupingResult
     assembled_us: float | None
     pdl: bool = False
+    schedules: Mapping[str, Schedule] = field(default_factory=dict)
 
 
 def check_assembled(bench: Workbench, problem: Problem, ranked: Sequence[GroupingResult]) -> Winner | None:
-    """Assemble the finalists of `ranked` (fastest sum first) and pick the winner; None when nothing was tuned."""
+    """Assemble the finalists of `ranked` (fastest sum first), and refine the winner; None when nothing was tuned.
+
+    Raises Stopped when a stop was asked for.
+    """
     if not ranked or ranked[0].sum_us is None:
         return None
     best: Winner | None = None
     for item in finalists(ranked, bench.settings):
-        for pdl in (False, True) if _dependent_launch_fits(bench, item.grouping) else (False,):
-            bench.checkpoint()
-            us = _assemble(bench, problem, item, pdl=pdl)
-            if us is not None and (best is None or best.assembled_us is None or us < best.assembled_us):
-                best = Winner(item, us, pdl)
-    return best or Winner(ranked[0], None)
+        best = _faster(best, _assembled(bench, problem, item, _alone(item)))
+    if best is None or best.assembled_us is None:
+        return best or Winner(ranked[0], None)
+    return _refined(bench, problem, best, best.assembled_us)
 
 
 def finalists(ranked: Sequence[GroupingResult], settings: Settings) -> list[GroupingResult]:
@@ -52,18 +59,69 @@ def finalists(ranked: Sequence[GroupingResult], settings: Settings) -> list[Grou
     return near[: settings.finalists]
 
 
+def _refined(bench: Workbench, problem: Problem, winner: Winner, us: float) -> Winner:
+    """The winner, or what became of it with the schedules that are fastest in place."""
+    item = winner.result
+    if len(item.grouping.calls) < 2:
+        return winner
+
+    def tried(schedules: Mapping[str, Schedule]) -> float | None:
+        result = _result(bench, problem, item, schedules, pdl=winner.pdl)
+        bench.recorder.assembled(item.name, result, schedules, pdl=winner.pdl, tried=True)
+        return result.timing.median_us if result.timing else None
+
+    counts = item.grouping.kernel_counts()
+    schedules, best_us = refine(bench, counts, winner.schedules, us, tried)
+    changed = [counts[key][0].label for key in schedules if schedules[key] != winner.schedules[key]]
+    if not changed:
+        return winner
+    bench.log(
+        f"in the whole graph, runners-up of {', '.join(changed)} are faster: {us:.2f} us becomes {best_us:.2f} us"
+    )
+    return _faster(winner, _assembled(bench, problem, item, schedules)) or winner
+
+
+def _faster(best: Winner | None, other: Winner | None) -> Winner | None:
+    if best is None or best.assembled_us is None:
+        return other or best
+    return other if other is not None and (other.assembled_us or math.inf) < best.assembled_us else best
+
+
+def _assembled(
+    bench: Workbench, problem: Problem, item: GroupingResult, schedules: Mapping[str, Schedule]
+) -> Winner | None:
+    """The grouping with these schedules, by the faster kind of launches; None where neither could be timed."""
+    best: Winner | None = None
+    for pdl in (False, True) if _dependent_launch_fits(bench, item.grouping) else (False,):
+        bench.checkpoint()
+        us = _assemble(bench, problem, item, schedules, pdl=pdl)
+        if us is not None:
+            best = _faster(best, Winner(item, us, pdl, schedules))
+    return best
+
+
+def _alone(item: GroupingResult) -> dict[str, Schedule]:
+    """The best schedule of each kernel by itself."""
+    return {result.kernel.key: result.schedule for result in item.kernels if result.schedule is not None}
+
+
 def _dependent_launch_fits(bench: Workbench, grouping: Grouping) -> bool:
     """A single kernel has nobody to wait for, and a library's call none of the instructions."""
     generated = sum(call.kernel.family != "extern" for call in grouping.calls)
     return bench.device.target.capability >= DEPENDENT_LAUNCH_CAPABILITY and len(grouping.calls) > 1 and generated > 0
 
 
-def _assemble(bench: Workbench, problem: Problem, item: GroupingResult, *, pdl: bool) -> float | None:
-    schedules: Mapping[str, Schedule] = {
-        result.kernel.key: result.schedule for result in item.kernels if result.schedule is not None
-    }
+def _result(
+    bench: Workbench, problem: Problem, item: GroupingResult, schedules: Mapping[str, Schedule], *, pdl: bool
+) -> AssembledResult:
     known = bench.recorder.known_assembled(item.grouping, schedules, pdl=pdl)
-    result = known or bench.device.assemble(item.grouping, schedules, problem.graph, pdl=pdl)
+    return known or bench.device.assemble(item.grouping, schedules, problem.graph, pdl=pdl)
+
+
+def _assemble(
+    bench: Workbench, problem: Problem, item: GroupingResult, schedules: Mapping[str, Schedule], *, pdl: bool
+) -> float | None:
+    result = _result(bench, problem, item, schedules, pdl=pdl)
     if pdl and result.timing is None and result.failure is None:
         return None  # a recording without dependent launches: that nothing is known of them is no event
     bench.recorder.assembled(item.name, result, schedules, pdl=pdl)

@@ -94,6 +94,9 @@ class Lease:
         health, device = self._fleet.health(), self._device
         return health if device is None else replace(health, noise=device.health().noise)
 
+    def kill_compile(self, number: int) -> bool:
+        return self._fleet.kill_compile(number)
+
     def close(self) -> None:
         """A device belongs to the fleet, which closes it."""
 
@@ -249,7 +252,16 @@ class Fleet:
             noise=max((item.noise for item in each if item.noise), key=lambda noise: noise.share, default=None),
             states=tuple(state for item in each for state in item.states),
             unsampled=tuple(reason for item in each for reason in item.unsampled),
+            compiles=tuple({one.number: one for item in each for one in item.compiles}.values()),
+            workers=tuple(state for item in each for state in item.workers),
+            respawned=tuple(dict.fromkeys(one for item in each for one in item.respawned)),
+            disk_full=next((item.disk_full for item in each if item.disk_full), ""),
+            ceilings=next((item.ceilings for item in each if item.ceilings), None),
         )
+
+    def kill_compile(self, number: int) -> bool:
+        """See `Device.kill_compile`; the numbers of devices that share their compilers are one."""
+        return any(device.kill_compile(number) for device in self._devices)
 
     def close(self) -> None:
         """See `Device.close`. Whoever waits for a device is answered with a DeviceError."""

@@ -10,6 +10,7 @@ from concurrent import futures
 from concurrent.futures import Future
 from dataclasses import dataclass
 
+from engine.codegen import acf_of
 from engine.ir.kernel import Kernel
 from engine.store import NodeRecord
 from engine.tune.control import Stopped
@@ -20,7 +21,10 @@ from engine.vocabulary import Measurement, Regime, Schedule, Status
 
 @dataclass(frozen=True, slots=True)
 class DeployBest:
-    """The fastest deployable candidate so far; both fields are None when none has been measured."""
+    """The best deployable candidate so far; both fields are None when none has been measured.
+
+    Until the finalists are compared it has no ptxas controls: those have to prove that they win.
+    """
 
     schedule: Schedule | None = None
     us: float | None = None
@@ -36,6 +40,7 @@ class Finish:
         self._kept: set[Future[Measurement]] = set()
         self._asked: set[Schedule] = set()
         self._measured: list[Measurement] = []
+        self._leader: Measurement | None = None
         self._best = DeployBest()
 
     def consider(self, measurement: Measurement, best_us: float, leaf: NodeRecord) -> None:
@@ -59,15 +64,26 @@ class Finish:
                 if not answer.cancelled() and answer.exception() is None:
                     self._bench.recorder.record(answer.result(), run=self._bench.run, trial=0, nodes=(leaf,))
 
-    def wait(self) -> None:
-        """Wait for what is under way, then decide among the fastest; raises Stopped on an abort."""
+    def wait(self, tried: int = 0) -> None:
+        """Wait for what is under way, then decide among the fastest; raises Stopped on an abort.
+
+        `tried` is how many candidates with ptxas controls the search answered.
+        """
+        self._drain()
+        picked = pick_finalist(self._bench, self._kernel, self._measured, tried)
+        if picked is not None:
+            self._best = DeployBest(picked.schedule, picked.us)
+
+    def fastest(self) -> Schedule | None:
+        """The best deployable schedule so far, once what is under way has ended; raises Stopped on an abort."""
+        self._drain()
+        return self._best.schedule
+
+    def _drain(self) -> None:
         while self._pending:
             self._bench.checkpoint()
             futures.wait(self.waiting or [self._pending[0][0]], timeout=0.1, return_when=futures.FIRST_COMPLETED)
             self.collect()
-        picked = pick_finalist(self._bench, self._kernel, self._measured)
-        if picked is not None:
-            self._best = DeployBest(picked.schedule, picked.us)
 
     def result(self) -> DeployBest:
         return self._best
@@ -98,8 +114,7 @@ class Finish:
             self._bench.recorder.record(measurement, run=self._bench.run, trial=0, nodes=(leaf,))
         self._bench.tally.count(measurement)
         self._measured.append(measurement)
-        us = measurement.us
-        better = us is not None and (self._best.us is None or us < self._best.us)
-        if better:
-            self._best = DeployBest(measurement.schedule, us)
+        better = self._bench.settings.objective.prefers(measurement, self._leader)
+        if better and not acf_of(measurement.schedule):
+            self._leader, self._best = measurement, DeployBest(measurement.schedule, measurement.us)
         self._bench.tell_measured(measurement, node=leaf.node, trial=0, best=better)

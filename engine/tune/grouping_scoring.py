@@ -10,7 +10,6 @@ import math
 from collections.abc import Sequence
 
 from engine.ir.kernel import Kernel
-from engine.ir.plan import Grouping
 from engine.prior import Prior, score_options
 from engine.search import Path, Space
 from engine.tune.problem import Problem
@@ -42,7 +41,7 @@ class GroupingScorer:
         while path not in self._sums:
             fork = self._space.fork(path)
             if fork is None:
-                self._sums[path] = self._sum(self._problem.grouping(path))
+                self._sums[path] = self._sum(path)
             elif fork.options:
                 path = (*path, fork.options[0])
                 walked.append(path)
@@ -51,10 +50,11 @@ class GroupingScorer:
         self._sums.update(dict.fromkeys(walked, self._sums[path]))
         return self._sums[path]
 
-    def _sum(self, grouping: Grouping) -> float:
-        return sum(self._predicted(kernel) * count for kernel, count in grouping.kernel_counts().values())
+    def _sum(self, path: Path) -> float:
+        return sum(self.predicted_us(kernel) * count for kernel, count in self._problem.kernel_counts(path).values())
 
-    def _predicted(self, kernel: Kernel) -> float:
+    def predicted_us(self, kernel: Kernel) -> float:
+        """The kernel's time in us, at its best over a few values of each knob; NaN where nothing can be said."""
         if kernel.foreign is not None:
             return math.nan
         if kernel.key not in self._kernel_us:

@@ -12,17 +12,24 @@ from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from engine.codegen import acf_of
 from engine.events import CandidateStarted, KernelFinished, KernelStarted, KernelState
 from engine.ir.kernel import Kernel
 from engine.measure import DeviceError
 from engine.search import Proposal, Search, StopReason
-from engine.tune.control import Stopped
+from engine.tune.control import Skipped, Stopped
+from engine.tune.controlled import experience_of, search_after
+from engine.tune.corners import corners_of, forbids
+from engine.tune.experience import Experience
 from engine.tune.finish import Finish
 from engine.tune.problem import Problem
 from engine.tune.scoring import kernel_search
+from engine.tune.settings import Objective
+from engine.tune.suggested import SuggestionsFirst
+from engine.tune.sweeping import submit_ranking
 from engine.tune.tree import TreeReporter
 from engine.tune.workbench import Workbench, answered
-from engine.vocabulary import Measurement, Regime, Schedule, Status
+from engine.vocabulary import Measurement, Schedule, Status
 
 SAME_CAUSE_LIMIT = 24
 """So many first candidates that all fail the same way end a kernel's search: the rest would too."""
@@ -50,32 +57,68 @@ class _InFlight:
 
 @dataclass(slots=True)
 class _Progress:
+    """`plain` is the best without ptxas controls, `controlled` are the candidates with some that were answered."""
+
+    experience: Experience
     best: Measurement | None = None
     trial: int = 0
     causes: set[str] = field(default_factory=set)
+    plain: Measurement | None = None
+    controlled: set[Schedule] = field(default_factory=set)
+
+    def take(self, measurement: Measurement, objective: Objective) -> bool:
+        """Note one answered candidate; whether it is the best so far."""
+        self.experience.learn(measurement)
+        if acf_of(measurement.schedule):
+            self.controlled.add(measurement.schedule)
+        elif objective.prefers(measurement, self.plain):
+            self.plain = measurement
+        best = objective.prefers(measurement, self.best)
+        if best:
+            self.best = measurement
+        return best
 
 
 def tune_kernel(bench: Workbench, problem: Problem, kernel: Kernel) -> KernelResult:
-    """Search the kernel's schedules until patience ends; raises Stopped if a stop was asked for meanwhile."""
-    bench.tell(KernelStarted, kernel=kernel.key, patience=bench.settings.patience)
+    """Search the kernel's schedules until patience ends; raises Stopped if a stop was asked for meanwhile.
+
+    A search that a person skips ends with what it has.
+    """
+    corners = corners_of(bench.forbidden, kernel)
+    bench.tell(
+        KernelStarted,
+        kernel=kernel.key,
+        patience=bench.control.patience(kernel.key, bench.settings.patience),
+        forbidden=tuple(str(corner) for corner in corners),
+    )
     if declined := problem.declined_because(kernel):
         result = KernelResult(kernel, None, None, declined)
         _report_end(bench, result, KernelState.FAILED)
         return result
-    search = kernel_search(bench.settings, bench.prior, problem, kernel, bench.device.target)
+    progress = _Progress(experience_of(problem, kernel))
+    guiding = progress.experience.guiding if progress.experience.offered else None
+    forbidden, target = forbids(corners), bench.device.target
+    search = kernel_search(bench.settings, bench.prior, problem, kernel, target, forbidden, guiding)
     reporter = TreeReporter(bench, kernel.key)
     finish = Finish(bench, kernel)
-    progress = _Progress()
     window: deque[_InFlight] = deque()
     try:
         stop = _walk(bench, kernel, search, reporter, finish, progress, window)
+        if last := search_after(bench, problem, kernel, finish.fastest, forbidden):
+            _walk(bench, kernel, last, TreeReporter(bench, kernel.key), finish, progress, window)
+    except Skipped:
+        stop = "skipped on request"
+        _keep_all(bench, window, finish)
+        for item in window:
+            item.answer.cancel()
     except (Stopped, DeviceError) as ending:
         _keep_all(bench, window, finish)
         if isinstance(ending, DeviceError):
             raise
         _report_end(bench, _conclude(kernel, progress, finish, "stopped"), KernelState.DONE)
         raise
-    finish.wait()
+    finish.wait(len(progress.controlled))
+    _learn(bench, kernel)
     result = _conclude(kernel, progress, finish, stop)
     state = KernelState.FAILED if result.us is None else KernelState.DONE
     _report_end(bench, result, state)
@@ -92,11 +135,14 @@ def _walk(
     window: deque[_InFlight],
 ) -> str:
     """Ask, measure and tell until the search stops; returns why it stopped, in words."""
+    first = SuggestionsFirst(search, bench.recorder.suggested(kernel))
     while True:
         bench.checkpoint()
+        bench.control.check_skip(kernel.key)
+        search.patience = bench.control.patience(kernel.key, bench.settings.patience)
         while len(window) < search.ahead(bench.settings.window):
             with bench.tally.searching():
-                proposal = search.ask()
+                proposal = first.ask()
             if proposal is None:
                 break
             reporter.asked(proposal)
@@ -104,7 +150,7 @@ def _walk(
         if not window:
             return _stop_text(search)
         head = window.popleft()
-        measurement = _await(bench, head, window, finish)
+        measurement = _await(bench, kernel, head, window, finish)
         _told(bench, kernel, search, reporter, finish, progress, head, measurement)
         if progress.best is None and progress.trial >= SAME_CAUSE_LIMIT and len(progress.causes) == 1:
             return f"the first {progress.trial} candidates all failed the same way: {next(iter(progress.causes))}"
@@ -116,11 +162,13 @@ def _start(bench: Workbench, kernel: Kernel, proposal: Proposal, reporter: TreeR
     if known is not None:
         return _InFlight(proposal, schedule, answered(known), kept=True)
     bench.tell(CandidateStarted, kernel=kernel.key, node=reporter.leaf_id(proposal), schedule=str(schedule))
-    return _InFlight(proposal, schedule, bench.device.submit(kernel, schedule, Regime.RANKING))
+    return _InFlight(proposal, schedule, submit_ranking(bench.device, kernel, schedule, bench.misranked))
 
 
-def _await(bench: Workbench, head: _InFlight, window: Iterable[_InFlight], finish: Finish) -> Measurement:
-    """Wait for the head's measurement, looking up now and then for an abort.
+def _await(
+    bench: Workbench, kernel: Kernel, head: _InFlight, window: Iterable[_InFlight], finish: Finish
+) -> Measurement:
+    """Wait for the head's measurement, looking up now and then for an abort or a skip.
 
     What ends before it is kept at once, so that a killed run loses only what has not ended.
     """
@@ -133,6 +181,8 @@ def _await(bench: Workbench, head: _InFlight, window: Iterable[_InFlight], finis
         finish.collect()
         if bench.control.aborted:
             raise Stopped
+        bench.tell_acts()
+        bench.control.check_skip(kernel.key)
     try:
         return head.answer.result()
     except CancelledError:
@@ -168,26 +218,30 @@ def _told(
     head: _InFlight,
     measurement: Measurement,
 ) -> None:
-    us = measurement.us
+    us, value = measurement.us, bench.settings.objective.cost(measurement)
     with bench.tally.searching():
         if measurement.status is Status.NOT_RECORDED:
             search.skip(head.proposal)
         else:
-            search.tell(head.proposal, None if us is None else 1.0 / us)
+            search.tell(head.proposal, None if value is None else 1.0 / value)
     if measurement.status is not Status.NOT_RECORDED:
         progress.trial += 1
         bench.tally.count(measurement)
     if measurement.failure is not None:
         progress.causes.add(f"{measurement.failure.kind}: {measurement.failure.cause}")
-    best = us is not None and (progress.best is None or us < (progress.best.us or 0.0))
-    if best:
-        progress.best = measurement
+    best = progress.take(measurement, bench.settings.objective)
     nodes = reporter.told(head.proposal)
     bench.recorder.record(measurement, run=bench.run, trial=progress.trial, nodes=nodes)
     bench.tell_measured(measurement, node=reporter.leaf_id(head.proposal), trial=progress.trial, best=best)
     reporter.emit_visits(nodes)
     if us is not None and progress.best is not None and progress.best.us is not None:
         finish.consider(measurement, progress.best.us, reporter.leaf_record(head.proposal))
+
+
+def _learn(bench: Workbench, kernel: Kernel) -> None:
+    """What the search found is for the prior of the next run."""
+    if bench.learner is not None:
+        bench.learner.learn(kernel)
 
 
 def _stop_text(search: Search) -> str:
@@ -203,8 +257,8 @@ def _conclude(kernel: Kernel, progress: _Progress, finish: Finish, stop: str) ->
     result = finish.result()
     if result.us is not None:
         return KernelResult(kernel, result.schedule, result.us, stop)
-    if progress.best is not None:
-        return KernelResult(kernel, progress.best.schedule, progress.best.us, stop)
+    if known := progress.plain or progress.best:
+        return KernelResult(kernel, known.schedule, known.us, stop)
     return KernelResult(kernel, None, None, stop if progress.trial else "no candidate could be tried")
 
 

@@ -15,16 +15,20 @@ from engine import __version__
 from engine.capture import capture, parse_target
 from engine.events import Event, RunFinished, RunState
 from engine.ir.plan import Program
-from engine.measure import Device, DeviceError, open_device
-from engine.prior import ColdModel
+from engine.measure import Device, open_device
 from engine.store import RunInfo, Store
 from engine.tune.control import Control
+from engine.tune.controlled import ControlsRequest, controlled
 from engine.tune.devices import Fleet
+from engine.tune.floors import Floors
 from engine.tune.full_disk import FullDisk
-from engine.tune.problem import CapturedProblem
+from engine.tune.learn import Learner, chosen_prior, steering_sentences
+from engine.tune.opening import opened
+from engine.tune.problem import CapturedProblem, Problem
 from engine.tune.recorder import StoreRecorder
 from engine.tune.run import tune
 from engine.tune.settings import Settings
+from engine.tune.sweeping import misranked_kinds
 from engine.tune.workbench import Tally, Workbench
 from engine.vocabulary import Context
 
@@ -49,7 +53,7 @@ class Host(Protocol):
 class LiveRequest:
     """What the user asked for: the expression, the database, the device's name, and the command to repeat it.
 
-    `device` may name several, separated by commas: they are one run's fleet.
+    `device` may name several, separated by commas: they are one run's fleet. With `controls` ptxas's are searched too.
     """
 
     code: str
@@ -57,42 +61,40 @@ class LiveRequest:
     device: str
     command: str = ""
     open_device: Callable[..., Device] = open_device
+    controls: ControlsRequest | None = None
 
 
-def tune_live(request: LiveRequest, host: Host) -> list[RunFinished]:
-    """Tune one expression on a device.
+Then = Callable[[LiveRequest, Host, Store, Device], list[RunFinished]]
+"""What is done with the open database and device once the run has ended."""
+
+
+def nothing_more(request: LiveRequest, host: Host, store: Store, device: Device) -> list[RunFinished]:
+    return []
+
+
+def tune_live(request: LiveRequest, host: Host, then: Then = nothing_more) -> list[RunFinished]:
+    """Tune one expression on a device, and then whatever else was asked for meanwhile.
 
     Raises CaptureError, DeviceError, StoreError or ValueError, each one sentence for a person. Without a device nothing
     is written; a later refusal leaves no database behind that was not there before.
     """
     host.change_state(RunState.CAPTURING)
     parse_target(request.code)
-    device = host.own_device(_opened(request, host.settings.jobs))
+    wanted = request.controls
+    controls = wanted.load() if wanted is not None else None
+    jobs, cold_l2 = host.settings.jobs, host.settings.cold_l2
+    device = host.own_device(opened(request.open_device, request.device, jobs, controls, cold_l2=cold_l2))
     try:
         with _database(request.database) as store:
-            _check_prior(store, host.settings.prior)
-            return [_run(request, host, store, device, _program(store, request.code, device.context))]
+            chosen_prior(store, host.settings.prior)
+            program = _program(store, request.code, device.context)
+            after = wanted is not None and wanted.after
+            plain = CapturedProblem(program, device.target)
+            problem = controlled(plain, controls, device.target.capability, store, after=after)
+            first = record_run(request, host, store, device, program, problem, host.settings)
+            return [first, *then(request, host, store, device)]
     finally:
         device.close()
-
-
-def _opened(request: LiveRequest, jobs: int | None) -> Device:
-    """The device, or a fleet of all that the request names, which share the compile processes."""
-    names = [name.strip() for name in request.device.split(",")]
-    first = request.open_device(names[0], jobs=jobs)
-    if len(names) == 1:
-        return first
-    devices = [first]
-    try:
-        if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise DeviceError(f"{twice[0]} is named twice: name each device once")
-        for name in names[1:]:
-            devices.append(request.open_device(name, jobs=jobs, beside=first))
-        return Fleet(devices)
-    except BaseException:
-        for device in devices:
-            device.close()
-        raise
 
 
 @contextmanager
@@ -112,19 +114,6 @@ def _database(path: Path) -> Iterator[Store]:
                 name.unlink(missing_ok=True)
 
 
-def _check_prior(store: Store, prior: str) -> None:
-    """A run's name is a prior too: the one that steered it. Raises ValueError for a name that no run has."""
-    if prior in ("latest", "cold"):
-        return
-    steered = {run.id: run.prior for run in store.runs()}
-    if prior not in steered:
-        raise ValueError(
-            f"--prior {prior}: no run of that name is in {store.path}; it is latest, cold, or a run's name"
-        )
-    if steered[prior] != ColdModel().version:
-        raise ValueError(f"--prior {prior}: that run was steered by {steered[prior]}, which is not kept here")
-
-
 def _program(store: Store, code: str, context: Context) -> Program:
     """The program as an earlier run captured it with the same versions, else captured anew: the text says it all."""
     for run in reversed(store.runs()):
@@ -133,44 +122,61 @@ def _program(store: Store, code: str, context: Context) -> Program:
     return capture(code)
 
 
-def _run(request: LiveRequest, host: Host, store: Store, device: Device, program: Program) -> RunFinished:
-    prior = ColdModel()
+def record_run(
+    request: LiveRequest,
+    host: Host,
+    store: Store,
+    device: Device,
+    program: Program,
+    problem: Problem,
+    settings: Settings,
+) -> RunFinished:
+    """One run of a problem, with its row from the start to the end."""
+    prior = chosen_prior(store, settings.prior)
     store.record_context(device.context, device.target)
     info = RunInfo(
-        target=request.code,
+        target=problem.target,
         program=program,
         device=request.device,
         gpu=device.context.gpu,
         context_key=device.context.key,
-        seed=host.settings.seed,
-        patience=host.settings.patience,
+        seed=settings.seed,
+        patience=settings.patience,
         prior=prior.version,
         command=request.command,
         author=getpass.getuser(),
         version=__version__,
     )
     run = store.start_run(info)
+    disk = FullDisk(host.control, host.change_state)
     bench = Workbench(
         run=run,
         database=str(request.database),
         device=device,
-        recorder=StoreRecorder(store, device.context.key, FullDisk(host.control, host.change_state)),
+        recorder=StoreRecorder(store, device.context.key, disk),
         prior=prior,
-        settings=host.settings,
+        settings=settings,
         control=host.control,
         emit=host.emit,
+        forbidden=store.forbidden(),
+        floors=Floors(store.ceilings(device.context.key)),
+        misranked=misranked_kinds(store, device.context.key),
+        disk=disk,
         tally=Tally(busy_s_at_start=device.health().busy_s),
         devices=len(device) if isinstance(device, Fleet) else 1,
     )
     if isinstance(device, Fleet):
         device.tell = partial(bench.log, level="warning")
     host.change_state(RunState.PAUSED if host.control.paused else RunState.RUNNING)
-    for note in program.notes:
+    for note in (*program.notes, *steering_sentences(store.path, settings.prior, prior)):
         bench.log(note)
+    for kind in sorted(bench.misranked):
+        bench.log(f"{kind}: its ranking times misled in this database; it is ranked by deploy times", "warning")
+    bench.learner = Learner.open(store, device.context.key, device.target, bench.recorder.timed, bench.log)
     state = RunState.FAILED
     summary = "{}"
     try:
-        finished = tune(bench, CapturedProblem(program, device.target))
+        finished = tune(bench, problem)
         state = RunState.STOPPED if host.control.stopping else RunState.FINISHED
         summary = json.dumps(asdict(finished))
         return finished

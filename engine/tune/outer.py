@@ -1,7 +1,8 @@
 """The outer search: which kernels exist. A grouping's reward is 1 / the sum of its kernels' best times.
 
 Kernels that groupings share are tuned once a run. A grouping with a kernel that can't be tuned fails and says why.
-The prior orders what is entered; every grouping that the search enters is judged by measured sums.
+The prior chooses the first grouping; then come the neighbours of the best, and where none promises much, the tree's
+own choice. Every grouping that the search enters is judged by measured sums.
 """
 
 from __future__ import annotations
@@ -9,12 +10,13 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from engine.events import GroupingEntered, GroupingScored, GroupingsExplored, KernelFound
+from engine.events import GroupingEntered, GroupingScored, GroupingsExplored
 from engine.ir.plan import Grouping
 from engine.search import Path, Proposal, Search, Space, StopReason
 from engine.tune.crew import Crew
 from engine.tune.grouping_scoring import GroupingScorer
 from engine.tune.kernel import KernelResult
+from engine.tune.neighbourhood import Neighbourhood
 from engine.tune.problem import Problem
 from engine.tune.tree import TreeReporter
 from engine.tune.untried import Untried, count_untried, forks_worth_asking
@@ -62,15 +64,16 @@ def search_groupings(bench: Workbench, problem: Problem, outer: OuterResult) -> 
     """Walk the structural forks, tuning each new kernel on the way; `outer` grows as groupings are scored."""
     space = problem.outer_space()
     scorer = GroupingScorer(bench.prior, problem, space, bench.device.target)
+    around = Neighbourhood(problem, space, scorer)
     search = Search(space, scorer, patience=bench.settings.outer_patience)
     reporter = TreeReporter(bench, f"outer:{problem.target}", outer=True)
     window: deque[tuple[Proposal, _Entered]] = deque()
     with Crew(bench, problem) as crew:
         while True:
             bench.checkpoint()
-            while len(window) < GROUPINGS_AHEAD:
+            while len(window) < (GROUPINGS_AHEAD if outer.groupings else 1):
                 with bench.tally.searching():
-                    proposal = search.ask()
+                    proposal = _next(search, around)
                 if proposal is None:
                     break
                 reporter.asked(proposal)
@@ -79,9 +82,22 @@ def search_groupings(bench: Workbench, problem: Problem, outer: OuterResult) -> 
                 break
             proposal, entered = window.popleft()
             result = _tuned(crew, entered)
+            times = {item.kernel.key: item.us for item in result.kernels if item.us is not None}
+            around.measured(proposal.path, result.sum_us, times)
             _told(bench, search, reporter, outer, proposal, result)
     outer.reason = _stop_text(search)
     _report_end(bench, problem, space, outer, exhausted=search.stopped is StopReason.EXHAUSTED)
+
+
+def _next(search: Search, around: Neighbourhood) -> Proposal | None:
+    """A neighbour of the best grouping that promises enough, else what the tree chooses."""
+    path = around.next()
+    proposal = search.ask_for(path) if path is not None else None
+    if proposal is None:
+        proposal = search.ask()
+    if proposal is not None:
+        around.entered(proposal.path)
+    return proposal
 
 
 def _told(
@@ -126,17 +142,8 @@ def _enter(bench: Workbench, crew: Crew, grouping: Grouping) -> _Entered:
     """Announce the grouping and ask for its kernels."""
     counts = grouping.kernel_counts()
     name = bench.recorder.grouping(bench.run, grouping)
-    for key, (kernel, count) in counts.items():
-        bench.tell(
-            KernelFound,
-            kernel=key,
-            label=kernel.label,
-            family=kernel.family,
-            shape=kernel.shape_text,
-            count=count,
-            flops=kernel.flops,
-            bytes_moved=kernel.bytes_moved,
-        )
+    for kernel, count in counts.values():
+        bench.tell_kernel(kernel, count)
     bench.tell(
         GroupingEntered,
         grouping=name,

@@ -30,6 +30,10 @@ class Problem(Protocol):
 
     def grouping(self, path: Path) -> Grouping: ...
 
+    def kernel_counts(self, path: Path) -> Mapping[str, tuple[Kernel, int]]:
+        """About the kernels of the grouping by key, and how often each occurs: good for an order of groupings."""
+        ...
+
     def schedule_space(self, kernel: Kernel) -> Space: ...
 
     def declined_because(self, kernel: Kernel) -> str | None:
@@ -63,6 +67,9 @@ class CapturedProblem:
     def grouping(self, path: Path) -> Grouping:
         return self._groupings.grouping(path)
 
+    def kernel_counts(self, path: Path) -> Mapping[str, tuple[Kernel, int]]:
+        return self._groupings.kernel_counts(path)
+
     def schedule_space(self, kernel: Kernel) -> Space:
         return schedule_space(kernel, self._target)
 
@@ -95,6 +102,9 @@ class RecordedProblem:
 
     def grouping(self, path: Path) -> Grouping:
         return self._groupings[_assignment(path)]
+
+    def kernel_counts(self, path: Path) -> Mapping[str, tuple[Kernel, int]]:
+        return self.grouping(path).kernel_counts()
 
     def schedule_space(self, kernel: Kernel) -> Space:
         return EnumeratedSpace(self.candidates(kernel))

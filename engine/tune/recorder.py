@@ -6,9 +6,11 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
+from engine.deploy import schedules_to_try
 from engine.events import Compared, Event
 from engine.ir.kernel import Kernel
 from engine.ir.plan import Grouping
+from engine.ir.roofline import Ceilings
 from engine.measure import AssembledResult
 from engine.store import NodeRecord, Store
 from engine.tune.full_disk import Answer, FullDisk
@@ -24,11 +26,19 @@ class Recorder(Protocol):
 
     def compared(self, kernel: Kernel) -> Compared | None: ...
 
+    def timed(self, kernel: Kernel) -> Mapping[Schedule, float]: ...
+
+    def suggested(self, kernel: Kernel) -> Sequence[Schedule]:
+        """What a search of the kernel tries first."""
+        ...
+
     def record(self, measurement: Measurement, *, run: str, trial: int, nodes: Sequence[NodeRecord]) -> None: ...
 
     def nodes(self, run: str, nodes: Sequence[NodeRecord]) -> None: ...
 
     def events(self, run: str, events: Sequence[Event]) -> None: ...
+
+    def ceilings(self, ceilings: Ceilings) -> None: ...
 
     def grouping(self, run: str, grouping: Grouping) -> str: ...
 
@@ -39,7 +49,13 @@ class Recorder(Protocol):
     ) -> AssembledResult | None: ...
 
     def assembled(
-        self, grouping: str, result: AssembledResult, schedules: Mapping[str, Schedule], *, pdl: bool
+        self,
+        grouping: str,
+        result: AssembledResult,
+        schedules: Mapping[str, Schedule],
+        *,
+        pdl: bool,
+        tried: bool = False,
     ) -> None: ...
 
 
@@ -68,6 +84,16 @@ class StoreRecorder:
         with self._lock:
             return self._store.compared(kernel.key, self._context)
 
+    def timed(self, kernel: Kernel) -> Mapping[Schedule, float]:
+        """Every time that is known of the kernel in this context, in us."""
+        with self._lock:
+            return self._store.timed(kernel.key, self._context)
+
+    def suggested(self, kernel: Kernel) -> Sequence[Schedule]:
+        """The kernel's pin, and schedules that were pinned or measured elsewhere: what a search tries first."""
+        with self._lock:
+            return schedules_to_try(kernel, self._store, self._context)
+
     def record(self, measurement: Measurement, *, run: str, trial: int, nodes: Sequence[NodeRecord]) -> None:
         self._write(lambda: self._store.record_measurement(measurement, run=run, trial=trial, nodes=nodes))
 
@@ -76,6 +102,9 @@ class StoreRecorder:
 
     def events(self, run: str, events: Sequence[Event]) -> None:
         self._write(lambda: self._store.record_events(run, events))
+
+    def ceilings(self, ceilings: Ceilings) -> None:
+        self._write(lambda: self._store.record_ceilings(self._context, ceilings))
 
     def grouping(self, run: str, grouping: Grouping) -> str:
         return self._write(lambda: self._grouping(run, grouping))
@@ -91,11 +120,17 @@ class StoreRecorder:
         return None if known is None else AssembledResult(known.timing, known.error, known.failure)
 
     def assembled(
-        self, grouping: str, result: AssembledResult, schedules: Mapping[str, Schedule], *, pdl: bool
+        self,
+        grouping: str,
+        result: AssembledResult,
+        schedules: Mapping[str, Schedule],
+        *,
+        pdl: bool,
+        tried: bool = False,
     ) -> None:
         self._write(
             lambda: self._store.record_assembled(
-                grouping, result.timing, result.error, result.failure, schedules, pdl=pdl
+                grouping, result.timing, result.error, result.failure, schedules, pdl=pdl, tried=tried
             )
         )
 
@@ -126,6 +161,12 @@ class ReplayRecorder:
     def compared(self, kernel: Kernel) -> Compared | None:
         return None
 
+    def timed(self, kernel: Kernel) -> Mapping[Schedule, float]:
+        return {}
+
+    def suggested(self, kernel: Kernel) -> Sequence[Schedule]:
+        return ()
+
     def record(self, measurement: Measurement, *, run: str, trial: int, nodes: Sequence[NodeRecord]) -> None:
         return None
 
@@ -133,6 +174,9 @@ class ReplayRecorder:
         return None
 
     def events(self, run: str, events: Sequence[Event]) -> None:
+        return None
+
+    def ceilings(self, ceilings: Ceilings) -> None:
         return None
 
     def grouping(self, run: str, grouping: Grouping) -> str:
@@ -148,6 +192,12 @@ class ReplayRecorder:
         return None
 
     def assembled(
-        self, grouping: str, result: AssembledResult, schedules: Mapping[str, Schedule], *, pdl: bool
+        self,
+        grouping: str,
+        result: AssembledResult,
+        schedules: Mapping[str, Schedule],
+        *,
+        pdl: bool,
+        tried: bool = False,
     ) -> None:
         return None

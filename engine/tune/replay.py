@@ -7,8 +7,10 @@ from pathlib import Path
 
 from engine.events import RunFinished, RunState
 from engine.measure import ReplayDevice
-from engine.prior import ColdModel
+from engine.prior import ColdModel, steering
 from engine.store import Recording, Store, StoredRun, StoreError
+from engine.tune.floors import Floors
+from engine.tune.learn import COLD
 from engine.tune.live import Host
 from engine.tune.problem import RecordedProblem
 from engine.tune.recorder import ReplayRecorder
@@ -56,7 +58,7 @@ def _recorded_programs(store: Store, target: str | None) -> list[StoredRun]:
 def _run(request: ReplayRequest, host: Host, store: Store, recorded: StoredRun) -> RunFinished:
     recording = Recording(store, recorded)
     device = host.own_device(ReplayDevice(recording, pace=request.pace))
-    prior = ColdModel()
+    prior = ColdModel() if host.settings.prior == COLD else steering(request.database, shipped=False).latest
     bench = Workbench(
         run=recorded.id,
         database=str(request.database),
@@ -67,6 +69,7 @@ def _run(request: ReplayRequest, host: Host, store: Store, recorded: StoredRun) 
         control=host.control,
         emit=host.emit,
         tally=Tally(),
+        floors=Floors(store.ceilings(recorded.context_key)),
     )
     host.change_state(RunState.PAUSED if host.control.paused else RunState.RUNNING)
     problem = RecordedProblem(recorded.target, store.recorded_groupings(recorded.id), store, recorded.context_key)

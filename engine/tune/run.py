@@ -7,6 +7,7 @@ import time
 from engine.events import RunFinished, RunStarted
 from engine.tune.assembled import Winner, check_assembled
 from engine.tune.control import Stopped
+from engine.tune.controlled import proved
 from engine.tune.outer import OuterResult, search_groupings
 from engine.tune.problem import Problem
 from engine.tune.workbench import Workbench
@@ -28,16 +29,25 @@ def tune(bench: Workbench, problem: Problem) -> RunFinished:
         prior=bench.prior.version,
         database=bench.database,
     )
+    bench.tell_ceilings(None)
     outer = OuterResult()
     winner: Winner | None = None
     try:
+        problem = proved(bench, problem)
         search_groupings(bench, problem, outer)
         winner = check_assembled(bench, problem, outer.ranked())
+        _learn(bench)
     except Stopped:
         bench.log("stopped on request; everything measured so far is kept")
+    bench.tell_acts()
     bench.report_health()
     bench.record_events()
     return _summary(bench, outer, winner)
+
+
+def _learn(bench: Workbench) -> None:
+    if bench.learner is not None:
+        bench.learner.conclude(bench.tell_event, bench.log)
 
 
 def _summary(bench: Workbench, outer: OuterResult, winner: Winner | None) -> RunFinished:

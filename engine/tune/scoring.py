@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -33,9 +33,24 @@ class LearningSearch(Search):
     `patience` and `limit` as in `Search`. Where the surrogate knows nothing of an option, there is no opinion.
     """
 
-    def __init__(self, space: Space, surrogate: Surrogate, *, patience: int = 50, limit: int | None = None) -> None:
+    def __init__(
+        self,
+        space: Space,
+        surrogate: Surrogate,
+        *,
+        patience: int = 50,
+        limit: int | None = None,
+        forbidden: Callable[[Path], bool] | None = None,
+    ) -> None:
         self._surrogate = surrogate
-        super().__init__(space, self._score, patience=patience, exploration=Surrogate.EXPLORATION, limit=limit)
+        super().__init__(
+            space,
+            self._score,
+            patience=patience,
+            exploration=Surrogate.EXPLORATION,
+            limit=limit,
+            forbidden=forbidden,
+        )
 
     def ahead(self, most: int) -> int:
         """How many candidates to have in flight: few while each answer still changes the picture, then up to `most`."""
@@ -61,18 +76,32 @@ class LearningSearch(Search):
         return self._surrogate.speeds({name: value for option in path for name, value in option.knobs}, options)
 
 
-def kernel_search(settings: Settings, prior: Prior, problem: Problem, kernel: Kernel, target: Target) -> Search:
-    """The search over the kernel's schedules that the settings ask for; it learns where the prior knows nothing."""
+def kernel_search(
+    settings: Settings,
+    prior: Prior,
+    problem: Problem,
+    kernel: Kernel,
+    target: Target,
+    forbidden: Callable[[Path], bool] | None = None,
+    guiding: Callable[[Scorer], Scorer] | None = None,
+) -> Search:
+    """The search over the kernel's schedules that the settings ask for; it learns where the prior knows nothing.
+
+    What `forbidden` says of a path is kept out of it. `guiding` knows better than the prior of some forks, which the
+    surrogate's candidates don't have, so that such a search follows the prior.
+    """
     space = problem.schedule_space(kernel)
-    if settings.surrogate or kernel.foreign is not None:
+    if (settings.surrogate and guiding is None) or kernel.foreign is not None:
         surrogate = kernel_surrogate(prior, problem, kernel, target, settings.seed)
-        return LearningSearch(space, surrogate, patience=settings.patience, limit=settings.limit)
+        return LearningSearch(space, surrogate, patience=settings.patience, limit=settings.limit, forbidden=forbidden)
+    scorer = varied(kernel_scorer(prior, problem, kernel, target), settings.seed)
     return Search(
         space,
-        varied(kernel_scorer(prior, problem, kernel, target), settings.seed),
+        guiding(scorer) if guiding is not None else scorer,
         patience=settings.patience,
         exploration=settings.exploration,
         limit=settings.limit,
+        forbidden=forbidden,
     )
 
 

@@ -4,6 +4,37 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from enum import StrEnum
+
+from engine.vocabulary import Measurement
+
+TIME_SCALE_US = 1000.0
+"""Any scale will do: it keeps a time's share of a count below 1."""
+
+
+class Objective(StrEnum):
+    """What a kernel's search makes least of: its time, or what the compiler says of it and of equals the fastest."""
+
+    TIME = "time"
+    REGISTERS = "registers"
+    SPILLS = "spills"
+
+    def cost(self, measurement: Measurement) -> float | None:
+        """Lower is better; None where the candidate failed or the compiler said nothing.
+
+        A time is in us. Counts rise by a share below 1 that grows with the time, so that it decides between equals.
+        """
+        us, build = measurement.us, measurement.build
+        if us is None or self is Objective.TIME:
+            return us
+        count = build.registers if self is Objective.REGISTERS else build.spills
+        return None if count is None else 1.0 + count + us / (us + TIME_SCALE_US)
+
+    def prefers(self, measurement: Measurement, other: Measurement | None) -> bool:
+        """Whether a candidate is better than another one, or than none; never one without a cost."""
+        cost = self.cost(measurement)
+        known = None if other is None else self.cost(other)
+        return cost is not None and (known is None or cost < known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,12 +47,14 @@ class Settings:
     isolated sums are off by that much, so they don't rank what lies closer.
     `limit` bounds a kernel's candidates whatever the patience says; None means no bound.
     `seed` picks one of many paths: 0 follows the prior as it is, another varies its opinions a little.
-    `surrogate` lets a kernel's own measurements correct the prior while its search runs; `seed` then orders what the
-    prior leaves open and grows the surrogate's forests.
+    `surrogate` lets a kernel's own measurements correct the prior while its search runs, as the command line and the
+    screens ask; `seed` then orders what the prior leaves open and grows the surrogate's forests. `objective` is what
+    a kernel's search makes least of. With `cold_l2` the GPU's L2 cache is flushed before each launch: those times are
+    of a context of their own.
     """
 
     patience: int = 50
-    outer_patience: int = 4
+    outer_patience: int = 8
     seed: int = 0
     window: int = 32
     limit: int | None = None
@@ -32,6 +65,8 @@ class Settings:
     finalists: int = 4
     near_share: float = 0.10
     surrogate: bool = False
+    objective: Objective = Objective.TIME
+    cold_l2: bool = False
 
     def __post_init__(self) -> None:
         """Raises ValueError with a sentence for a setting that can't work."""

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from engine.events import NodeOpened, NodeVisited
 from engine.search import Node, Proposal
 from engine.store import NodeRecord, node_key
+from engine.tune.settings import Objective
 from engine.tune.workbench import Workbench
 
 
@@ -29,6 +30,7 @@ class TreeReporter:
         self._bench = bench
         self._tree = tree
         self._kernel = "" if outer else tree
+        self._timed = outer or bench.settings.objective is Objective.TIME
         self._context = bench.device.context.key
         self._opened: set[str] = set()
         self._names: dict[int, str] = {}
@@ -90,7 +92,7 @@ class TreeReporter:
             depth=node.depth,
             prior=node.prior,
             visits=node.visits,
-            best_us=_us(node.best_reward),
+            best_us=_us(node.best_reward) if self._timed else None,
             state=node.state,
             is_leaf=node.is_leaf,
         )

@@ -11,10 +11,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from engine.events import Event, GpuSampled, Health, Logged, Measured
-from engine.measure import Device
+from engine.events import Acted, CeilingsMeasured, Event, FloorFound, GpuSampled, Health, KernelFound, Logged, Measured
+from engine.ir.kernel import Kernel
+from engine.ir.roofline import Ceilings
+from engine.measure import Device, DeviceHealth
 from engine.prior import Prior
+from engine.store import ForbiddenCorner, StoreFull
 from engine.tune.control import Control, Stopped
+from engine.tune.floors import Floor, Floors
+from engine.tune.full_disk import FullDisk
+from engine.tune.learn import Learner
 from engine.tune.recorder import Recorder
 from engine.tune.settings import Settings
 from engine.tune.watch import Watch
@@ -93,6 +99,8 @@ class _Untold:
 class Workbench:
     """The parts of a run, handed from step to step. `database` is its path, for people.
 
+    `forbidden` are the corners that no kernel's search may enter. `learner` is None where nothing is to be learned.
+    Kernels of the kinds in `misranked` are ranked by the deploy regime's settings (`engine.tune.sweeping`).
     `at` gives a thread of its own the same parts with another device.
     """
 
@@ -107,6 +115,11 @@ class Workbench:
     tally: Tally = field(default_factory=Tally)
     devices: int = 1
     watch: Watch = field(default_factory=Watch)
+    floors: Floors = field(default_factory=Floors)
+    misranked: frozenset[str] = frozenset()
+    disk: FullDisk | None = None
+    forbidden: tuple[ForbiddenCorner, ...] = ()
+    learner: Learner | None = None
     _untold: _Untold = field(default_factory=_Untold)
     _ended: threading.Event = field(default_factory=threading.Event)
 
@@ -122,6 +135,12 @@ class Workbench:
         """Emit one event stamped with the time of day, and keep it for those who follow the database."""
         with self._untold.lock:
             event = kind(at=time.time(), **values)
+            self.emit(event)
+            self._untold.events.append(event)
+
+    def tell_event(self, event: Event) -> None:
+        """Emit an event that is stamped already, and keep it likewise."""
+        with self._untold.lock:
             self.emit(event)
             self._untold.events.append(event)
 
@@ -145,6 +164,21 @@ class Workbench:
             best=best,
         )
 
+    def tell_acts(self) -> None:
+        """Tell what people asked of the run since the last call."""
+        for act in self.control.take_acts():
+            event = Acted(
+                at=act.at,
+                verb=act.verb,
+                kernel=act.kernel,
+                value=act.value,
+                detail=act.detail,
+                author=act.author,
+            )
+            with self._untold.lock:
+                self.emit(event)
+                self._untold.events.append(event)
+
     def record_events(self) -> None:
         """Write what was told since the last call, in one transaction."""
         with self._untold.lock:
@@ -157,6 +191,7 @@ class Workbench:
 
     def checkpoint(self) -> None:
         """Wait out a pause; raises Stopped when the run was asked to stop. Also reports health once a second."""
+        self.tell_acts()
         self.record_events()
         self.control.checkpoint()
         if self._ended.is_set():
@@ -168,6 +203,8 @@ class Workbench:
         """Tell how the devices are, what the GPUs' clocks and heat are, and what of it may spoil times."""
         search_share, idle_share = self.shares()
         health = self.device.health()
+        if health.disk_full and self.disk is not None:
+            health = self._wait_for_room(self.disk)
         self.tell(
             Health,
             search_share=search_share,
@@ -177,6 +214,9 @@ class Workbench:
             noise_us=health.noise.us if health.noise else None,
             noise_share=health.noise.share if health.noise else None,
         )
+        for kind, values in self.watch.processes(health):
+            self.tell(kind, **values)
+        self.tell_ceilings(health.ceilings)
         states = self.watch.fresh_states(health)
         for name, state in states:
             seen = {f.name: getattr(state, f.name) for f in fields(state) if f.name != "at"}
@@ -185,6 +225,51 @@ class Workbench:
             self.log(sentence, "warning")
         for sentence in self.watch.unsampled(health):
             self.log(sentence)
+
+    def _wait_for_room(self, disk: FullDisk) -> DeviceHealth:
+        """Hold the run until compiles find space again; on a stop, what waits for them is let go. Raises Stopped."""
+        try:
+            return disk.outlast(self._with_room)
+        except StoreFull:
+            self.control.abort()
+            raise Stopped from None
+
+    def _with_room(self) -> DeviceHealth:
+        health = self.device.health()
+        if health.disk_full:
+            raise StoreFull(health.disk_full)
+        return health
+
+    def tell_kernel(self, kernel: Kernel, count: int) -> None:
+        """Tell of a kernel of the grouping that is entered, and of its floor where that is known."""
+        self.tell(
+            KernelFound,
+            kernel=kernel.key,
+            label=kernel.label,
+            family=kernel.family,
+            shape=kernel.shape_text,
+            count=count,
+            flops=kernel.flops,
+            bytes_moved=kernel.bytes_moved,
+        )
+        self._tell_floors(self.floors.found(kernel))
+
+    def tell_ceilings(self, measured: Ceilings | None) -> None:
+        """Keep and tell what the GPU reaches, once, with the floors of the kernels that are known by now."""
+        known = measured or self.floors.ceilings
+        if known is None:
+            return
+        floors = self.floors.measured(known)
+        if (fresh := self.floors.to_record()) is not None:
+            self.recorder.ceilings(fresh)
+        if (ceilings := self.floors.to_tell()) is not None:
+            kinds, rates = tuple(kind for kind, _ in ceilings.tflops), tuple(rate for _, rate in ceilings.tflops)
+            self.tell(CeilingsMeasured, device=self.device.name, copy_gbs=ceilings.copy_gbs, kinds=kinds, tflops=rates)
+        self._tell_floors(floors)
+
+    def _tell_floors(self, floors: list[Floor]) -> None:
+        for floor in floors:
+            self.tell(FloorFound, kernel=floor.kernel, floor_us=floor.us, bound=floor.bound)
 
     def shares(self) -> tuple[float, float]:
         """Shares of the wall time so far that went into searching, and in which the GPU had nothing to do.

@@ -98,5 +98,8 @@ class FakeDevice:
     def health(self) -> DeviceHealth:
         return self.seen
 
+    def kill_compile(self, number: int) -> bool:
+        return False
+
     def close(self) -> None:
         self.closed = True

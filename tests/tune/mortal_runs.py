@@ -84,7 +84,7 @@ class OneAtATime(FakeDevice):
 def live(database: Path, log: Path, seed: int, code: str) -> None:
     """One life: `emmy tune` until somebody kills it."""
 
-    def request(code: str, path: Path, device: str, command: str) -> LiveRequest:
+    def request(code: str, path: Path, device: str, command: str, controls: object = None) -> LiveRequest:
         return LiveRequest(code, path, device, command, lambda name, jobs: OneAtATime(database, log, seed))
 
     session.LiveRequest = request  # type: ignore[assignment, misc]

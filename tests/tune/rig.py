@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from engine.prior import ColdModel
 from engine.store import RunInfo, Store
 from engine.tune.control import Control
 from engine.tune.devices import Fleet
-from engine.tune.problem import CapturedProblem
+from engine.tune.problem import CapturedProblem, Problem
 from engine.tune.recorder import StoreRecorder
 from engine.tune.run import tune
 from engine.tune.settings import Settings
@@ -48,8 +49,9 @@ def tune_with(
     settings: Settings | None = None,
     control: Control | None = None,
     events: list[Event] | None = None,
+    wrap: Callable[[Problem, Store], Problem] = lambda problem, store: problem,
 ) -> RunFinished:
-    """One run against `database`; the events go to `events`."""
+    """One run against `database`; the events go to `events`, and `wrap` changes what is walked."""
     settings = settings or Settings(patience=20)
     seen: list[Event] = events if events is not None else []
     with Store.open(database) as store:
@@ -70,6 +72,6 @@ def tune_with(
         )
         if isinstance(device, Fleet):
             device.tell = partial(bench.log, level="warning")
-        finished = tune(bench, CapturedProblem(program, device.target))
+        finished = tune(bench, wrap(CapturedProblem(program, device.target), store))
         store.end_run(bench.run, "finished")
         return finished

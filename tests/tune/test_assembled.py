@@ -71,7 +71,7 @@ def test_the_fastest_graph_wins_with_or_without_dependent_launch(
     device = Assembling(whole_us)
     events, assembled_us = tuned(tmp_path / "t.db", device)
     assert assembled_us == best_us
-    assert sorted(device.asked) == [(1, False), (2, False), (2, True)], "a single kernel waits for nobody"
+    assert set(device.asked) == {(1, False), (2, False), (2, True)}, "a single kernel waits for nobody"
     told = [(event.pdl, event.assembled_us, event.reason) for event in events if isinstance(event, Assembled)]
     assert len(told) == 3
     assert all(us is not None or reason == "relative error 0.3" for _, us, reason in told)
@@ -105,7 +105,7 @@ def test_sums_that_are_far_off_are_not_put_together(tmp_path: Path) -> None:
 def test_a_gpu_before_hopper_has_no_dependent_launch(tmp_path: Path) -> None:
     device = Assembling({(1, False): 11.2, (2, False): 11.0}, capability=80)
     tuned(tmp_path / "t.db", device)
-    assert sorted(device.asked) == [(1, False), (2, False)]
+    assert set(device.asked) == {(1, False), (2, False)}
 
 
 def test_what_the_outer_search_left_alone_is_told(tmp_path: Path) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from engine.events import RunState, StateChanged
+from engine.measure import DeviceHealth
 from engine.session import TuningSession
 from engine.store import Store, StoreFull
 from engine.store.connection import Connection
@@ -113,6 +115,36 @@ def test_a_resume_without_space_pauses_again_and_a_stop_ends_the_run(tmp_path: P
     assert session.state is RunState.FINISHED
     with Store.open(tmp_path / "t.db") as store:
         assert len(store.runs()) == 2
+
+
+def test_compiles_without_space_pause_the_run_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(full_disk, "RETRY_S", 0.05)
+    device = FakeDevice()
+    device.seen = DeviceHealth(disk_full="no space is left under the cache")
+    events: list[Any] = []
+    with _session(tmp_path / "t.db", device) as session:
+        session.start()
+        paused = _until_paused(session, events)
+        assert paused.reason.startswith("no space is left under the cache; the run waits")
+        device.seen = DeviceHealth()
+        assert session.wait(60)
+    assert session.state is RunState.FINISHED
+
+
+def test_a_stop_lets_go_of_what_waits_for_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Waiting(FakeDevice):
+        def submit(self, kernel: Any, schedule: Any, regime: Any) -> Any:
+            return Future()
+
+    monkeypatch.setattr(full_disk, "RETRY_S", 0.05)
+    device = Waiting()
+    device.seen = DeviceHealth(disk_full="no space is left under the cache")
+    with _session(tmp_path / "t.db", device) as session:
+        session.start()
+        _until_paused(session, [])
+        session.stop()
+        assert session.wait(30)
+    assert session.state is RunState.STOPPED
 
 
 def test_a_pause_that_a_person_asked_for_outlasts_the_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:

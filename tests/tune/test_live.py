@@ -160,7 +160,7 @@ def test_pause_holds_and_stop_ends_a_paced_replay(tmp_path: Path) -> None:
         assert not session.wait(0.3)
         session.pause()
         assert session.state is RunState.PAUSED
-        assert session.capabilities == {"stop", "resume"}
+        assert session.capabilities == {"stop", "resume", "skip", "patience"}
         session.resume()
         session.stop()
         assert session.wait(10)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from engine.events import Event, GpuSampled, Logged
-from engine.measure import DeviceHealth, GpuState
+from engine.events import CompilersSeen, Event, GpuSampled, Logged, Respawned, WorkersSeen
+from engine.measure import Candidate, Compiling, DeviceHealth, GpuState, Respawn, WorkerState
 from engine.measure.gpu_state import Throttle
 from engine.snapshot import Snapshot, apply
 from engine.store import Store
@@ -58,3 +58,49 @@ def test_a_run_keeps_looks_and_warnings_and_goes_on(tmp_path: Path) -> None:
         for event in store.events_of(store.runs()[0].id):
             apply(snapshot, event)
     assert snapshot.gpus["fake:0"].temperature_c == 90
+
+
+def test_compiles_are_told_until_there_are_none_and_losses_once() -> None:
+    watch = Watch()
+    whose = Candidate("k1", "BLOCK=1")
+    lost = Respawn(1.0, "cuda:0", "benchmark", whose, "it hung")
+    busy = DeviceHealth(
+        compiles=(Compiling(7, whose, 1.25),),
+        workers=(WorkerState("cuda:0", 9, "timing", whose, 0.5),),
+        respawned=(lost,),
+    )
+    first = dict(watch.processes(busy))
+    assert first[CompilersSeen] == {
+        "numbers": (7,),
+        "kernels": ("k1",),
+        "schedules": ("BLOCK=1",),
+        "ages_s": (1.25,),
+    }
+    assert first[WorkersSeen]["steps"] == ("timing",)
+    assert first[Respawned]["cause"] == "it hung"
+    assert [kind for kind, _ in watch.processes(busy)] == [CompilersSeen, WorkersSeen]
+    assert watch.processes(DeviceHealth()) == [(CompilersSeen, dict.fromkeys(first[CompilersSeen], ()))]
+    assert watch.processes(DeviceHealth()) == []
+
+
+def test_a_run_tells_and_keeps_its_processes(tmp_path: Path) -> None:
+    device = FakeDevice()
+    whose = Candidate("k1", "BLOCK=1")
+    device.seen = DeviceHealth(
+        compiles=(Compiling(7, whose, 1.25),),
+        workers=(WorkerState("fake:0", 9, "timing", whose, 0.5),),
+        respawned=(Respawn(1.0, "fake:0", "benchmark", whose, "it hung"),),
+    )
+    events: list[Event] = []
+    tune_with(tmp_path / "t.db", device, matmul_program(), events=events)
+    with Store.open(tmp_path / "t.db", read_only=True) as store:
+        kept = list(store.events_of(store.runs()[0].id))
+    for told in (events, kept):
+        snapshot = Snapshot()
+        for event in told:
+            apply(snapshot, event)
+        assert snapshot.compilers is not None
+        assert snapshot.compilers.numbers == (7,)
+        assert snapshot.workers is not None
+        assert snapshot.workers.devices == ("fake:0",)
+        assert [one.cause for one in snapshot.respawned] == ["it hung"]
