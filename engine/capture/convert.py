@@ -46,9 +46,11 @@ def convert(
     inputs: Mapping[str, tuple[str, torch.Tensor]],
     allow_tf32: bool,
     keep_unread: bool = True,
+    also_weights: frozenset[str] = frozenset(),
 ) -> Graph:
     """The graph of a program in core ATen. `inputs` gives each user input's label and tensor by placeholder name.
-    Without `keep_unread`, inputs that no op reads are left out.
+    Without `keep_unread`, inputs that no op reads are left out. `also_weights` are placeholders that never change
+    between calls, besides the parameters and buffers.
 
     Raises UnsupportedOpError, UnsupportedTensorError or NoTensorInputError.
     """
@@ -58,6 +60,7 @@ def convert(
     # What orders side effects: it holds nothing, and no op that has one is converted.
     fixed = (InputKind.PARAMETER, InputKind.BUFFER)
     weights = {str(getattr(s.arg, "name", "")) for s in program.graph_signature.input_specs if s.kind in fixed}
+    weights |= also_weights
     tokens = {str(getattr(s.arg, "name", "")) for s in program.graph_signature.input_specs if s.kind is InputKind.TOKEN}
     for node in program.graph.nodes:
         if node.op == "placeholder":
@@ -72,6 +75,12 @@ def convert(
             raise UnsupportedOpError(f"A nested graph ({node.target}) is not supported: no control flow on tensors.")
     graph = _finish(low, program, values)
     return graph if keep_unread else _without_unread(graph)
+
+
+def created_in(program: ExportedProgram) -> str:
+    """The first op that creates a tensor with values that nobody chose; "" if there is none."""
+    names = [_name(node) for node in program.graph.nodes if node.op == "call_function"]
+    return next((name for name in names if name in _CREATED), "")
 
 
 def _without_unread(graph: Graph) -> Graph:

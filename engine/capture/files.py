@@ -32,18 +32,23 @@ def trace_file(target: FileTarget, device: str) -> Program:
     _check_source(target)
     devices: list[str] = []
     with torch.no_grad(), OnMeta(devices), user_code():
-        namespace = _run(target.path)
-        function = _find(namespace, target)
-        if isinstance(function, type) and issubclass(function, nn.Module):
-            function = function()
-        if isinstance(function, nn.Module):
-            function.eval()
-        args, kwargs = _examples(namespace, target)
+        function, args, kwargs = example_call(target)
         fed = Fed(function, Feed.of(function, args, kwargs), devices)
         fed(*fed.feed.tensors)
     program = export(fed, fed.feed.tensors)
     graph = convert(program, fed.feed.named(), allows_tf32())
     return Program(graph, target.text, first_named(devices, device))
+
+
+def example_call(target: FileTarget) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
+    """The function or module of the file, for inference, and its example arguments, on torch's default device."""
+    namespace = _run(target.path)
+    function = _find(namespace, target)
+    if isinstance(function, type) and issubclass(function, nn.Module):
+        function = function()
+    if isinstance(function, nn.Module):
+        function.eval()
+    return function, *_examples(namespace, target)
 
 
 def _check_source(target: FileTarget) -> None:

@@ -6,6 +6,7 @@ way is told apart by its position. So nothing is stored twice, and a kernel can 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -39,11 +40,22 @@ def index_select(low: Lowering, dtype: str, table: Value, axis: int, index: Valu
 
 
 def index(low: Lowering, dtype: str, table: Value, indices: Sequence[Value | None]) -> Value:
-    """table[index] with one tensor of whole numbers on the first axis."""
-    first = indices[0] if indices else None
-    if first is None or any(i is not None for i in indices[1:]) or low.dtype(first) == "bool":
+    """table[i, j, ...] with tensors of whole numbers on the first axes: rows of the table with those axes as one."""
+    given = list(indices)
+    while given and given[-1] is None:
+        given.pop()
+    places = [place for place in given if place is not None and low.dtype(place) != "bool"]
+    if not places or len(places) < len(given):
         raise UnsupportedOpError("aten.index with masks, or along other axes than the first, is not generated.")
-    return gather(low, table, first)
+    count = len(places)
+    position = places[0]
+    for place, extent in zip(places[1:], table.shape[1:count], strict=True):
+        behind = low.pointwise("add", place, extent, dtype="int64")
+        place = low.pointwise("where", low.pointwise("lt", place, 0, dtype="bool"), behind, place, dtype="int64")
+        row = low.pointwise("mul", position, extent, dtype="int64")
+        position = low.pointwise("add", row, place, dtype="int64")
+    rows = (math.prod(table.shape[:count]), *table.shape[count:])
+    return gather(low, low.reshape(table, rows) if count > 1 else table, position)
 
 
 def gather(low: Lowering, table: Value, index: Value) -> Value:

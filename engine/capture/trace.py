@@ -63,7 +63,7 @@ class _Call(nn.Module):
         super().__init__()
         self._devices = devices
         self._namespace = namespace
-        taken = _TakeOut(namespace)
+        taken = TakeOut(namespace)
         expression = taken.visit_call(ast.parse(text, mode="eval").body)
         self.inputs = taken.tensors
         self._names = list(taken.names)
@@ -76,7 +76,7 @@ class _Call(nn.Module):
             return eval(self._code, {**self._namespace, **dict(zip(self._names, tensors, strict=True))})
 
 
-class _TakeOut(ast.NodeTransformer):
+class TakeOut(ast.NodeTransformer):
     """Replaces what a call creates by names, and collects the tensors and modules that it reads."""
 
     def __init__(self, namespace: dict[str, Any]) -> None:

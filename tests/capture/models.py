@@ -56,13 +56,14 @@ class Held:
         return self.graph.labels.index(label)
 
 
-def configuration(kind: str) -> Any:
+def configuration(kind: str, **others: Any) -> Any:
     name, facts = SMALL[kind]
-    return AutoConfig.for_model(name, **facts)
+    return AutoConfig.for_model(name, **{**facts, **others})
 
 
-def captured(kind: str, options: TargetOptions) -> Graph:
-    model, _ = build_model(Configured(configuration(kind), "a test"), options)
+def captured(kind: str, options: TargetOptions, **others: Any) -> Graph:
+    """`others` stand in for facts of the configuration."""
+    model, _ = build_model(Configured(configuration(kind, **others), "a test"), options)
     return graph_of(feed_model(model, options))
 
 

@@ -1,0 +1,134 @@
+"""A call with tensors that exist, as a program of ours and the tensors that are its inputs: what a deployment captures.
+
+It runs in the caller's process and computes nothing: torch.export follows the call with tensors that hold no values.
+What kernels couldn't do as the call does it is refused in words: changed arguments or buffers, random values.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import nn
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind, OutputKind
+from torch.utils import _pytree as pytree
+
+from engine.capture.convert import convert, created_in
+from engine.capture.errors import DataDependentError, UnsupportedOpError, UnsupportedTensorError
+from engine.capture.export import allows_tf32, export
+from engine.capture.feeding import CALLED, Feed
+from engine.capture.meta import DATA_TEXT, is_data_dependent
+from engine.ir.plan import Program
+
+
+@dataclass(frozen=True, slots=True)
+class LiveProgram:
+    """`sources[i]` is what input i of the program's graph is: the position of a tensor among the call's arguments, or
+    a tensor that the function holds (a parameter, a buffer, a constant).
+
+    `rebuild` makes of the program's outputs what the call returns.
+    """
+
+    program: Program
+    sources: tuple[int | torch.Tensor, ...]
+    rebuild: Callable[[list[torch.Tensor]], Any]
+
+
+class _Call(nn.Module):
+    """The call of tensors alone. `refill` and `note` are plain functions, which torch.export doesn't copy."""
+
+    def __init__(self, function: Callable[..., Any], refill: Callable[..., Any], note: Callable[..., None]) -> None:
+        super().__init__()
+        self._refill = refill
+        self._note = note
+        self._called = function
+
+    def forward(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        args, kwargs = self._refill(tensors)
+        leaves, structure = pytree.tree_flatten(self._called(*args, **kwargs))
+        for leaf in leaves:
+            if not isinstance(leaf, torch.Tensor | int | float | bool | str | None):
+                raise UnsupportedTensorError(f"The call returns a {type(leaf).__name__}, which is not a tensor.")
+        self._note([None if isinstance(leaf, torch.Tensor) else (leaf,) for leaf in leaves], structure)
+        return tuple(leaf for leaf in leaves if isinstance(leaf, torch.Tensor))
+
+
+def capture_call(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    text: str = "",
+    weights: frozenset[int] = frozenset(),
+) -> LiveProgram:
+    """The program of `function(*args, **kwargs)`, under no_grad. `weights` are positions among its tensors that never
+    change between calls.
+
+    Raises CaptureError (one sentence) for what can't be captured, or can't be done by kernels as the call does it.
+    """
+    feed = Feed.of(function, args, kwargs)
+    returned: list[Any] = []
+    call = _Call(function, lambda given: feed.refilled(given), lambda kept, shape: returned.append((kept, shape)))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=FutureWarning)  # of torch, about what torch itself calls
+        exported = export(call, tuple(tensor.detach() for tensor in feed.tensors))
+    _refuse_side_effects(exported)
+    held = _held(exported)
+    given: dict[str, tuple[str, torch.Tensor]] = {}
+    sources: dict[str, int | torch.Tensor] = {}
+    labels: dict[str, str] = {}
+    for index, (label, tensor) in enumerate(zip(feed.labels, feed.tensors, strict=True)):
+        name = f"tensors_{index}"
+        given[name], sources[name], labels[name] = (name, tensor.detach()), index, label
+    for name, (label, tensor) in held.items():
+        given[name], sources[name], labels[name] = (name, tensor), tensor, label
+    fixed = frozenset(f"tensors_{index}" for index in weights)
+    try:
+        graph = convert(exported, given, allows_tf32(), keep_unread=False, also_weights=fixed)
+    except RuntimeError as error:
+        if is_data_dependent(error):
+            raise DataDependentError(DATA_TEXT) from None
+        raise
+    program = Program(replace(graph, labels=tuple(labels[name] for name in graph.labels)), text, _place(feed.tensors))
+    return LiveProgram(program, tuple(sources[name] for name in graph.labels), _rebuilder(*returned[-1]))
+
+
+def _refuse_side_effects(exported: ExportedProgram) -> None:
+    for spec in exported.graph_signature.output_specs:
+        if spec.kind is OutputKind.USER_INPUT_MUTATION:
+            raise UnsupportedOpError("The call changes one of its arguments in place, which kernels here don't.")
+        if spec.kind is OutputKind.BUFFER_MUTATION:
+            raise UnsupportedOpError(f"The call changes the buffer {spec.target}: call .eval() on the module first.")
+    created = created_in(exported)
+    if created:
+        raise UnsupportedOpError(f"The call draws values of its own (aten.{created}): no kernel is generated for that.")
+
+
+def _held(exported: ExportedProgram) -> dict[str, tuple[str, torch.Tensor]]:
+    """Label and tensor of what the function holds, by placeholder."""
+    found: dict[str, tuple[str, torch.Tensor]] = {}
+    for spec in exported.graph_signature.input_specs:
+        name, target = str(getattr(spec.arg, "name", "")), str(spec.target)
+        label = target.removeprefix(f"{CALLED}.")
+        if spec.kind is InputKind.PARAMETER or (spec.kind is InputKind.BUFFER and target in exported.state_dict):
+            found[name] = (label, exported.state_dict[target].detach())
+        elif spec.kind in (InputKind.BUFFER, InputKind.CONSTANT_TENSOR):
+            tensor = exported.constants[target]
+            assert isinstance(tensor, torch.Tensor)
+            found[name] = (label, tensor.detach())
+    return found
+
+
+def _place(tensors: tuple[torch.Tensor, ...]) -> str:
+    return tensors[0].device.type if tensors else "cuda"
+
+
+def _rebuilder(kept: list[Any], structure: Any) -> Callable[[list[torch.Tensor]], Any]:
+    def rebuild(tensors: list[torch.Tensor]) -> Any:
+        rest = iter(tensors)
+        return pytree.tree_unflatten([next(rest) if leaf is None else leaf[0] for leaf in kept], structure)
+
+    return rebuild
