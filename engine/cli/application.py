@@ -21,9 +21,18 @@ from engine.cli.usage import is_usage_error, usage_line, wants_help
 
 _COMMANDS = {
     "tune": "engine.cli.tune",
+    "explain": "engine.cli.explain",
+    "compile": "engine.cli.compile",
+    "run": "engine.cli.run",
     "eval": "engine.cli.evaluate",
     "import": "engine.cli.import_results",
+    "export": "engine.cli.export",
+    "merge": "engine.cli.merge",
+    "pin": "engine.cli.pin",
+    "unpin": "engine.cli.unpin",
+    "pins": "engine.cli.pins",
     "doctor": "engine.cli.doctor",
+    "fit": "engine.cli.fit",
 }
 
 

@@ -11,9 +11,10 @@ from typing import Any
 import typer
 
 from engine.cli import probe
+from engine.cli.controls_diagnosis import diagnose_controls
 from engine.cli.diagnosis import COLUMNS, Finding, diagnose
 from engine.cli.errors import FAILED
-from engine.cli.options import Database, Json
+from engine.cli.options import Acf, Database, Json, Ptxas
 from engine.cli.output import json_text, records, table_lines, terminal_width
 from engine.data import SHIPPED_DEMO
 from engine.store import Store, StoreError, default_database_path
@@ -27,13 +28,15 @@ def register(app: typer.Typer) -> None:
     app.command("doctor")(doctor)
 
 
-def doctor(database: Database = None, json: Json = False) -> None:
+def doctor(database: Database = None, acf: Acf = None, ptxas: Ptxas = None, json: Json = False) -> None:
     """Say what this machine has (GPU, driver, torch, Triton, ptxas, database), and what each missing part costs.
 
+    With --acf it asks a ptxas which of the files fit this GPU, and whether they reach the code.
     The exit code is 1 if the database is there and can't be read; a missing part is no failure.
     """
     kept = _database(database or default_database_path())
-    findings = [*diagnose(_probed()), kept, _demo()]
+    probed = _probed()
+    findings = [*diagnose(probed), *diagnose_controls(probed, acf or (), ptxas), kept, _demo()]
     rows = [(finding.part, finding.state, finding.found, finding.cost) for finding in findings]
     if json:
         typer.echo(json_text(records(COLUMNS, rows)))

@@ -11,7 +11,7 @@ from engine.cli.errors import refuse, refusing
 from engine.cli.knob_text import knob_word
 from engine.cli.options import Database, Demo, Json, KernelText
 from engine.cli.output import json_text, share_text, terminal_width, text_lines
-from engine.store import FailureCluster, Store, StoreError
+from engine.store import FailureCluster, ForbiddenCorner, Store, StoreError
 
 LABEL = 10
 """Columns of the name before each line of a cluster."""
@@ -25,12 +25,15 @@ def failures(kernel: KernelText = "", database: Database = None, demo: Demo = Fa
     path = chosen_database(database, demo)
     with refusing(StoreError), Store.open(path, read_only=True) as store:
         found = store.failures(kernel)
+        forbidden = store.forbidden()
         known = bool(found) or not kernel or bool(store.variants(kernel, 1))
     if json:
         typer.echo(json_text([_record(cluster) for cluster in found]))
     elif known:
         width = terminal_width(sys.stdout)
         typer.echo("\n\n".join("\n".join(_lines(cluster, width)) for cluster in found) or "no candidate failed")
+        for corner in forbidden:
+            typer.echo("\n".join(_forbidden_lines(corner, width)))
     if not known:
         raise refuse(f"no measured kernel of {path} matches {kernel!r}; leave --kernel away to see them all")
 
@@ -63,3 +66,10 @@ def _lines(cluster: FailureCluster, width: int | None) -> list[str]:
     }
     named = [(name.ljust(LABEL), text) for name, text in parts.items() if text]
     return [line for name, text in named for line in text_lines(text, width, name, " " * LABEL)]
+
+
+def _forbidden_lines(corner: ForbiddenCorner, width: int | None) -> list[str]:
+    """What a person keeps out of the next run."""
+    whom = f"kernel {corner.kernel_key}" if corner.kernel_key else f"every {corner.family}"
+    knobs = " ".join(knob_word(name, value) for name, value in corner.knobs)
+    return text_lines(f"{knobs} for {whom}, by {corner.author}", width, "forbidden".ljust(LABEL), " " * LABEL)

@@ -1,4 +1,4 @@
-"""`emmy import`: other people's results into a database that is browsed and searched like one of ours."""
+"""`emmy import`: schedules from another machine, and other people's results, into a database of ours."""
 
 from __future__ import annotations
 
@@ -10,12 +10,16 @@ from typing import Annotated
 import typer
 
 from engine.cli.database import chosen_database
-from engine.cli.errors import refusing
+from engine.cli.errors import complain, refusing
 from engine.cli.options import Database, Json
-from engine.cli.output import json_text
-from engine.store import Imported, Store, StoreError, read_results
+from engine.cli.output import json_text, printable
+from engine.deploy import Received, ScheduleFile, is_schedule_file, pin_author, read_schedule_file, receive_schedules
+from engine.store import ForeignResults, Imported, Store, StoreError, read_document, read_results
 
-Files = Annotated[list[Path], typer.Argument(metavar="FILE...", help="Kernel Tuner caches or T4 files, also .gz.")]
+Files = Annotated[
+    list[Path],
+    typer.Argument(metavar="FILE...", help="Files of `emmy export`, Kernel Tuner caches or T4 files, also .gz."),
+]
 Name = Annotated[str, typer.Option("--kernel", metavar="NAME", help="The kernel's name, in place of the file's.")]
 Gpu = Annotated[str, typer.Option("--gpu", metavar="NAME", help="The GPU's name, in place of the file's.")]
 
@@ -28,19 +32,32 @@ def register(app: typer.Typer) -> None:
 def import_results(
     files: Files, database: Database = None, kernel: Name = "", gpu: Gpu = "", json: Json = False
 ) -> None:
-    """Read results of other tuners into a database: all files, or none if one of them can't be read.
+    """Read schedules or results into a database: all files, or none if one of them can't be read.
 
+    Schedules from another GPU or toolchain are suggestions, which the next search tries first, and no evidence.
     Importing a file again adds what is new in it.
     """
     path = chosen_database(database, False)
     with refusing(StoreError):
-        results = [read_results(file, kernel, gpu) for file in files]
+        read = [_read(file, kernel, gpu) for file in files]
         with Store.open(path) as store:
-            found = store.import_results(results, command=shlex.join(["emmy", *sys.argv[1:]]))
+            results = [one for one in read if not isinstance(one, ScheduleFile)]
+            found = store.import_results(results, command=shlex.join(["emmy", *sys.argv[1:]])) if results else []
+            who = pin_author()
+            received = [receive_schedules(store, one, who) for one in read if isinstance(one, ScheduleFile)]
+    for sentence in (sentence for one in received for sentence in one.left_out):
+        complain(f"left out: {sentence}")
     if json:
-        typer.echo(json_text([_record(one) for one in found]))
+        typer.echo(json_text([*map(_record, found), *map(_received_record, received)]))
     else:
-        typer.echo("\n".join(_line(one) for one in found))
+        typer.echo("\n".join(map(printable, [*map(_line, found), *map(_received_line, received)])))
+
+
+def _read(file: Path, kernel: str, gpu: str) -> ScheduleFile | ForeignResults:
+    document = read_document(file)
+    if is_schedule_file(document):
+        return read_schedule_file(document, str(file))
+    return read_results(file, kernel, gpu, document)
 
 
 def _line(one: Imported) -> str:
@@ -48,6 +65,18 @@ def _line(one: Imported) -> str:
     return f"{name} on {one.gpu} ({one.origin}): {one.points} points, {one.failed} failed, {one.new} new"
 
 
+def _received_line(one: Received) -> str:
+    return (
+        f"schedules: {len(one.pins)} pinned, {one.evidence} new results, {one.suggestions} new suggestions, "
+        f"{len(one.left_out)} left out"
+    )
+
+
 def _record(one: Imported) -> dict[str, object]:
     about = {"run": one.run, "kernel": one.kernel.key, "label": one.kernel.label, "shape": one.kernel.shape_text}
     return {**about, "gpu": one.gpu, "format": one.origin, "points": one.points, "failed": one.failed, "new": one.new}
+
+
+def _received_record(one: Received) -> dict[str, object]:
+    counts: dict[str, object] = {"pins": len(one.pins), "results": one.evidence, "suggestions": one.suggestions}
+    return {"format": "emmy schedules", **counts, "left_out": list(one.left_out)}

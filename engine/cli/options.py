@@ -52,6 +52,15 @@ Gpus = Annotated[
 DeviceNumbers = Annotated[
     str | None, typer.Option("--devices", metavar="N,N", help="These GPUs by their numbers, such as 0,2.")
 ]
+RayAddress = Annotated[
+    str | None,
+    typer.Option(
+        "--ray", metavar="ADDRESS", help="The free GPUs of a Ray cluster, a kernel each at a time: HOST:PORT, or auto."
+    ),
+]
+ColdL2 = Annotated[
+    bool, typer.Option("--cold-l2", help="Flush the GPU's L2 cache before each launch; such times are kept apart.")
+]
 Patience = Annotated[int, typer.Option(max=LARGEST, help="Candidates without a new best that end a kernel's search.")]
 Seed = Annotated[
     int,
@@ -69,6 +78,24 @@ Pace = Annotated[
         help=f"Seconds that a replayed candidate takes, 0 to {PACE_LIMIT_S}. Default: 0; with --demo {DEMO_PACE_S}."
     ),
 ]
+Acf = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--acf",
+        metavar="PATH",
+        help="Search ptxas controls too: an ACF file, or a folder of them with its manifest. May be given repeatedly.",
+    ),
+]
+Ptxas = Annotated[
+    Path | None,
+    typer.Option(metavar="PATH", help="The ptxas for --acf. Default: the one of the acf extra, else one on the PATH."),
+]
+AcfAfter = Annotated[
+    bool, typer.Option("--acf-after", help="Search schedules first, then controls for each kernel's best schedule.")
+]
+ObjectiveName = Annotated[
+    str, typer.Option(metavar="NAME", help="What a kernel's search makes least of: time, registers or spills.")
+]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="One line a step.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Errors only.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, as the last line of stdout.")]
@@ -85,6 +112,9 @@ KernelText = Annotated[
 ]
 ProgramText = Annotated[
     str, typer.Option("--program", metavar="TEXT", help="Only programs whose text, as it was tuned, has this text.")
+]
+Strict = Annotated[
+    bool, typer.Option("--strict-evidence", help="Refuse what only a prediction decides, with exit code 1.")
 ]
 Top = Annotated[int, typer.Option(min=1, max=LARGEST, help="How many of each kernel's fastest schedules.")]
 
@@ -114,3 +144,22 @@ class TuneRequest:
     dtype: str | None = None
     seq_len: int | None = None
     batch: int | None = None
+    acf: tuple[Path, ...] = ()
+    ptxas: Path | None = None
+    acf_after: bool = False
+    objective: str = "time"
+    cold_l2: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SubjectRequest:
+    """Which program a command works on: as for `emmy tune`, and "" in both `target` and `code` for all recorded."""
+
+    target: str
+    code: str
+    layer: int | None
+    dtype: str | None
+    seq_len: int | None
+    batch: int | None
+    database: Path | None
+    demo: bool

@@ -7,6 +7,7 @@ wraps under itself, and the columns before it keep their width.
 from __future__ import annotations
 
 import json
+import math
 import os
 import textwrap
 from collections.abc import Sequence
@@ -105,8 +106,17 @@ def _wrapped(before: str, last: str, width: int | None) -> list[str]:
 
 
 def json_text(value: Any) -> str:
-    """JSON on one line; what JSON can't hold is a bug of the caller."""
-    return json.dumps(value, allow_nan=False, ensure_ascii=False)
+    """JSON on one line. A number that JSON lacks, which only an edited database holds, is null."""
+    text = json.dumps(_finite(value), allow_nan=False, ensure_ascii=False)
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    return [_finite(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def records(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[dict[str, object]]:

@@ -23,6 +23,8 @@ def structure_lines(program: ProgramKernels, width: int | None, *, replayed: boo
         parts.append(("groupings", explored_text(explored, replayed=replayed)))
     parts += _failures(program.groupings)
     chosen = program.chosen
+    if chosen is not None and sum(chosen.counts) > len(chosen.kernels):
+        parts.append(("kernels", f"{sum(chosen.counts)}, {len(chosen.kernels)} of them distinct"))
     if chosen is not None and (chosen.pdl_us is not None or chosen.pdl_reason):
         parts.append(("launches", _launches_text(chosen)))
     if sum(row.whole_us is not None for row in program.groupings) > 1:

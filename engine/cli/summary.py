@@ -12,8 +12,10 @@ from engine.cli.output import duration_text, share_text, table_lines, text_lines
 from engine.cli.programs import ProgramKernel, ProgramKernels, programs_of
 from engine.cli.progress import kernel_name
 from engine.cli.structure import structure_lines, structure_object
-from engine.events import Assembled, RunFinished, RunState
+from engine.codegen import acf_of
+from engine.events import Assembled, ControlsChecked, RunFinished, RunState
 from engine.snapshot import Snapshot
+from engine.vocabulary import Schedule
 
 NOT_RECORDED = "not recorded"
 
@@ -62,6 +64,7 @@ def _total_lines(snapshot: Snapshot, finished: RunFinished, programs: Sequence[P
     elif finished.sum_us is not None and snapshot.state == RunState.FINISHED:
         lines.append(f"assembled  {_missing_assembled(snapshot, programs)}")
     lines += _noise_lines(snapshot)
+    lines += _controls_lines(snapshot)
     shares = f"searching {share_text(finished.search_share)}"
     if not _replayed(snapshot):
         shares += f", GPU idle {share_text(finished.gpu_idle_share)}"
@@ -78,6 +81,19 @@ def _noise_lines(snapshot: Snapshot) -> list[str]:
         tied = sum(comparison.tied > 0 for comparison in snapshot.comparisons.values())
         parts.append(f"the winners of {compared - tied} of {compared} kernels stand out of it")
     return [f"noise      {'; '.join(parts)}"] if parts else []
+
+
+def _controls_lines(snapshot: Snapshot) -> list[str]:
+    """Whether ptxas controls were searched, and how many kernels' winners have some; nothing where nobody asked."""
+    controls = snapshot.controls
+    if controls is None:
+        return []
+    if not controls.on:
+        return [f"controls   off: {controls.reason}"]
+    searched = [comparison for comparison in snapshot.comparisons.values() if comparison.tried]
+    won = sum(bool(acf_of(Schedule.from_key(comparison.chosen))) for comparison in searched)
+    fit = f"{controls.offered} of {controls.given} files fit ptxas {controls.ptxas}"
+    return [f"controls   {fit}; they won in {won} of {len(searched)} kernels that tried some (`emmy eval acf`)"]
 
 
 def _missing_assembled(snapshot: Snapshot, programs: Sequence[ProgramKernels]) -> str:
@@ -112,6 +128,7 @@ def summary_object(snapshot: Snapshot, database: Path, failure: str | None) -> d
         "wall_s": finished.wall_s if finished else None,
         "noise_us": snapshot.health.noise_us if snapshot.health else None,
         "noise_share": snapshot.health.noise_share if snapshot.health else None,
+        "controls": _controls_object(snapshot),
         "state": snapshot.state,
         "failure": failure,
         "database": str(database),
@@ -144,3 +161,11 @@ def _kernel_object(snapshot: Snapshot, program: ProgramKernels, kernel: ProgramK
         "cached": row.cached,
         "failed": row.failed,
     }
+
+
+def _controls_object(snapshot: Snapshot) -> dict[str, object] | None:
+    """What proved ptxas controls in this run; None where nobody asked for them."""
+    controls = snapshot.controls
+    if controls is None:
+        return None
+    return {name: getattr(controls, name) for name in ControlsChecked.__dataclass_fields__ if name != "at"}

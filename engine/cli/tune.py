@@ -11,8 +11,11 @@ from engine.cli.errors import refuse
 from engine.cli.options import (
     PACE_LIMIT_S,
     REPLAY,
+    Acf,
+    AcfAfter,
     Batch,
     Code,
+    ColdL2,
     Database,
     Demo,
     DeviceName,
@@ -21,10 +24,13 @@ from engine.cli.options import (
     Gpus,
     Jobs,
     Layer,
+    ObjectiveName,
     Pace,
     Patience,
     PriorName,
+    Ptxas,
     Quiet,
+    RayAddress,
     RunJson,
     Seed,
     SeqLen,
@@ -35,6 +41,7 @@ from engine.cli.options import (
 
 REPLAY_PRIORS = ("latest", "cold")
 DEFAULT_DEVICE = "cuda:0"
+OBJECTIVES = ("time", "registers", "spills")
 
 
 def register(app: typer.Typer) -> None:
@@ -54,11 +61,17 @@ def tune(
     device: DeviceName = None,
     gpus: Gpus = None,
     devices: DeviceNumbers = None,
+    ray: RayAddress = None,
     patience: Patience = 50,
     seed: Seed = 0,
     prior: PriorName = "latest",
     jobs: Jobs = None,
     pace: Pace = None,
+    cold_l2: ColdL2 = False,
+    acf: Acf = None,
+    ptxas: Ptxas = None,
+    acf_after: AcfAfter = False,
+    objective: ObjectiveName = "time",
     verbose: Verbose = False,
     quiet: Quiet = False,
     json: RunJson = False,
@@ -70,16 +83,16 @@ def tune(
     replayed = demo or device == REPLAY
     if demo and device not in (None, REPLAY):
         raise refuse(f"--demo replays a recording, and --device {device} measures: leave one of them away")
-    if sum(choice is not None for choice in (device, gpus, devices)) > 1:
-        raise refuse("--device, --gpus and --devices all say where to measure: give one of them")
-    if demo and (gpus is not None or devices is not None):
-        raise refuse("--gpus and --devices measure, and --demo replays a recording: leave one of them away")
-    device = _several(gpus, devices) or device or DEFAULT_DEVICE
+    if sum(choice is not None for choice in (device, gpus, devices, ray)) > 1:
+        raise refuse("--device, --gpus, --devices and --ray all say where to measure: give one of them")
+    if demo and any(choice is not None for choice in (gpus, devices, ray)):
+        raise refuse("--gpus, --devices and --ray measure, and --demo replays a recording: leave one of them away")
+    device = _several(gpus, devices, ray) or device or DEFAULT_DEVICE
     request = TuneRequest(
         *(code, database, demo, device, replayed, patience, seed, prior, jobs, pace, verbose, quiet),
-        *(json, target, layer, dtype, seq_len, batch),
+        *(json, target, layer, dtype, seq_len, batch, tuple(acf or ()), ptxas, acf_after, objective, cold_l2),
     )
-    for wrong, sentence in (*_contradictions(request), *_of_replays(request)):
+    for wrong, sentence in (*_contradictions(request), *_of_replays(request), *_of_controls(request)):
         if wrong:
             raise refuse(sentence)
     with Loading():
@@ -88,8 +101,10 @@ def tune(
     raise typer.Exit(run_request(request))
 
 
-def _several(gpus: int | None, devices: str | None) -> str:
-    """The names of several devices, separated by commas; "" if none were asked for."""
+def _several(gpus: int | None, devices: str | None, ray: str | None) -> str:
+    """The names of several devices, separated by commas, or a cluster's; "" if none were asked for."""
+    if ray is not None:
+        return f"ray:{ray.strip()}"
     if gpus is not None:
         return ",".join(f"cuda:{number}" for number in range(gpus))
     if devices is None:
@@ -137,5 +152,26 @@ def _of_replays(request: TuneRequest) -> list[tuple[bool, str]]:
         (
             replayed and request.jobs is not None,
             "--jobs counts compile processes, and a replay compiles nothing: leave it away",
+        ),
+        (
+            replayed and request.cold_l2,
+            "--cold-l2 says how to measure, and a replay measures nothing: leave it away",
+        ),
+    ]
+
+
+def _of_controls(request: TuneRequest) -> list[tuple[bool, str]]:
+    """What of ptxas controls means nothing as it was given."""
+    named = bool(request.acf)
+    return [
+        (
+            named and request.replayed,
+            "--acf searches controls on a GPU, and a replay measures nothing: leave one of them away",
+        ),
+        (request.ptxas is not None and not named, "--ptxas names the assembler of --acf: give --acf too"),
+        (request.acf_after and not named, "--acf-after searches controls last, and --acf names none: give it too"),
+        (
+            request.objective not in OBJECTIVES,
+            f"--objective is {', '.join(OBJECTIVES[:-1])} or {OBJECTIVES[-1]}, not {request.objective!r}",
         ),
     ]

@@ -17,7 +17,7 @@ from engine.cli.output import json_text, terminal_width
 from engine.cli.progress import Detail, Progress
 from engine.cli.summary import summary_lines, summary_object
 from engine.session import TuningSession
-from engine.tune import Settings
+from engine.tune import ControlsRequest, Objective, Settings
 
 
 def run_request(request: TuneRequest) -> int:
@@ -25,7 +25,15 @@ def run_request(request: TuneRequest) -> int:
     with refusing(CaptureError):
         program = _program_text(request)
     with refusing(ValueError):
-        settings = Settings(patience=request.patience, seed=request.seed, prior=request.prior, jobs=request.jobs)
+        settings = Settings(
+            patience=request.patience,
+            seed=request.seed,
+            prior=request.prior,
+            jobs=request.jobs,
+            objective=Objective(request.objective),
+            cold_l2=request.cold_l2,
+            surrogate=True,
+        )
     path = chosen_database(request.database, request.demo)
     detail = Detail.QUIET if request.quiet else Detail.VERBOSE if request.verbose else Detail.NORMAL
     with _session(request, program, path, settings) as session:
@@ -57,4 +65,7 @@ def _session(request: TuneRequest, program: str, path: Path, settings: Settings)
         pace = request.pace if request.pace is not None else DEMO_PACE_S if request.demo else 0.0
         return TuningSession.replay(path, settings=settings, pace=pace, target=program or None)
     command = shlex.join(["emmy", *sys.argv[1:]])
-    return TuningSession.tune(program, database=path, settings=settings, device=request.device, command=command)
+    controls = ControlsRequest(request.acf, request.ptxas, request.acf_after) if request.acf else None
+    return TuningSession.tune(
+        program, database=path, settings=settings, device=request.device, command=command, controls=controls
+    )

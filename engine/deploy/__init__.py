@@ -1,5 +1,58 @@
-"""From what was learned to what runs: which evidence decides a kernel's schedule."""
+"""From what was learned to what runs: which evidence decides a program's grouping and each kernel's schedule."""
 
+from engine.deploy.carrying import Carried, Exported, Received, export_schedules, receive_schedules
+from engine.deploy.database_rows import database_rows
+from engine.deploy.deployment import Deployment, DeploymentError, NoEvidenceError, deployment, deploys_now
 from engine.deploy.evidence import Evidence, Source, choose, explain
+from engine.deploy.knob_report import KnobReport, knob_reports
+from engine.deploy.pinning import (
+    SilentFallbackError,
+    check_pins_built,
+    check_source_built,
+    difference_text,
+    pin_author,
+    pin_context,
+    schedules_to_try,
+    suggestions_for,
+    unpinnable_because,
+)
+from engine.deploy.prior_report import PriorReport, prior_report
+from engine.deploy.python_module import ModuleOrigin, python_module
+from engine.deploy.schedule_file import BadScheduleFile, ScheduleFile, is_schedule_file, read_schedule_file
 
-__all__ = ["Evidence", "Source", "choose", "explain"]
+__all__ = [
+    "BadScheduleFile",
+    "Carried",
+    "Deployment",
+    "DeploymentError",
+    "Evidence",
+    "Exported",
+    "KnobReport",
+    "ModuleOrigin",
+    "NoEvidenceError",
+    "PriorReport",
+    "Received",
+    "ScheduleFile",
+    "SilentFallbackError",
+    "Source",
+    "check_pins_built",
+    "check_source_built",
+    "choose",
+    "database_rows",
+    "deployment",
+    "deploys_now",
+    "difference_text",
+    "explain",
+    "export_schedules",
+    "is_schedule_file",
+    "knob_reports",
+    "pin_author",
+    "pin_context",
+    "prior_report",
+    "python_module",
+    "read_schedule_file",
+    "receive_schedules",
+    "schedules_to_try",
+    "suggestions_for",
+    "unpinnable_because",
+]

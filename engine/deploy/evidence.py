@@ -8,10 +8,11 @@ be built, so the two can't disagree.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from engine.codegen import illegal_because, offered_schedules
+from engine.codegen import acf_of, illegal_because, offered_schedules
 from engine.ir.kernel import Kernel
 from engine.prior import Prior, features
 from engine.store import Store
@@ -41,30 +42,35 @@ class Evidence:
     illegal: str = ""
 
 
-def explain(kernel: Kernel, store: Store, context_key: str, target: Target, prior: Prior) -> tuple[Evidence, ...]:
-    """Every kind of evidence that the database and the prior hold for a kernel, strongest first.
-
-    Empty only if the kernel has no legal schedule on `target`. Raises StoreError when the database can't be read.
-    """
-    lines = _pinned(kernel, store, context_key, target)
+def evidence_lines(kernel: Kernel, store: Store, context_key: str, target: Target, prior: Prior) -> Iterator[Evidence]:
+    """The lines of `explain`, each looked up when it is asked for: predicting every legal schedule takes a while."""
+    yield from _pinned(kernel, store, context_key, target)
     for source, regime in ((Source.DEPLOY, Regime.DEPLOY), (Source.RANKING, Regime.RANKING)):
         best = store.best(kernel.key, context_key, regime)
         if best is not None and regime is Regime.DEPLOY:
             best = _finalist(best, kernel, store, context_key)
         if best is not None:
-            lines.append(Evidence(source, best.schedule, best.us))
-    schedules = list(offered_schedules(kernel, target))
+            yield Evidence(source, best.schedule, best.us)
+    # a kernel of another tool has no text here, so there is nothing to predict
+    schedules = list(offered_schedules(kernel, target)) if kernel.foreign is None else []
     if schedules:
         predicted = prior.predict(features(kernel, [schedule.as_dict() for schedule in schedules], target))
         fastest = int(predicted.argmin())
-        lines.append(Evidence(Source.PRIOR, schedules[fastest], math.exp(float(predicted[fastest]))))
-        lines.append(Evidence(Source.FIRST, schedules[0], None))
-    return tuple(lines)
+        yield Evidence(Source.PRIOR, schedules[fastest], math.exp(float(predicted[fastest])))
+        yield Evidence(Source.FIRST, schedules[0], None)
+
+
+def explain(kernel: Kernel, store: Store, context_key: str, target: Target, prior: Prior) -> tuple[Evidence, ...]:
+    """Every kind of evidence that the database and the prior hold for a kernel, strongest first.
+
+    Empty only if the kernel has no legal schedule on `target`. Raises StoreError when the database can't be read.
+    """
+    return tuple(evidence_lines(kernel, store, context_key, target, prior))
 
 
 def choose(kernel: Kernel, store: Store, context_key: str, target: Target, prior: Prior) -> Evidence | None:
     """The strongest evidence that can be built, or None when the kernel has no legal schedule."""
-    lines = explain(kernel, store, context_key, target, prior)
+    lines = evidence_lines(kernel, store, context_key, target, prior)
     return next((line for line in lines if not line.illegal), None)
 
 
@@ -76,12 +82,21 @@ def _finalist(best: Measurement, kernel: Kernel, store: Store, context_key: str)
     return store.deploy(kernel.key, Schedule.from_key(compared.chosen), context_key) or best
 
 
+def controls_unusable_because(schedule: Schedule, store: Store, context_key: str) -> str:
+    """A sentence why the ptxas controls of a schedule can't be applied in a context, or "": asked before a build."""
+    acf = acf_of(schedule)
+    context = next((context for context in store.contexts() if context.key == context_key), None) if acf else None
+    return (store.controls_unusable_because(acf, context) or "") if context is not None else ""
+
+
 def _pinned(kernel: Kernel, store: Store, context_key: str, target: Target) -> list[Evidence]:
     """The pin in force for the kernel in this context, with its own measured time if there is one."""
     for stored in store.pins():
         if stored.pin.kernel_key == kernel.key and stored.context_key == context_key:
             schedule = stored.pin.schedule
-            illegal = illegal_because(kernel, schedule, target) or ""
+            illegal = illegal_because(kernel, schedule, target) or controls_unusable_because(
+                schedule, store, context_key
+            )
             measured = store.deploy(kernel.key, schedule, context_key) or store.ranking(
                 kernel.key, schedule, context_key
             )

@@ -82,6 +82,15 @@ def test_failures_in_a_pipe(recorded: Path, capsys: pytest.CaptureFixture[str]) 
     assert "example   Required: 262144, Hardware limit: 232448" in lines
 
 
+def test_failures_name_what_is_forbidden(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with Store.open(recorded) as store:
+        corner = store.forbid({"BLOCK_M": 256}, family="contraction", author="ana")
+    assert leave("failures", "--db", str(recorded)) == 0
+    with Store.open(recorded) as store:
+        store.allow(corner.id)
+    assert capsys.readouterr().out.splitlines()[-1] == "forbidden BLOCK_M=256 for every contraction, by ana"
+
+
 def test_failures_as_json(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert leave("failures", "--db", str(recorded), "--json") == 0
     (cluster,) = json.loads(capsys.readouterr().out)

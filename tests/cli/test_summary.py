@@ -147,6 +147,8 @@ def test_the_kernels_of_each_program_are_marked_and_add_up_to_its_sum() -> None:
         "add+gelu 64x64 float32      2     5.00  BLOCK=1024 NUM_WARPS=4",
         "exp 64x64 float32           1     2.00  BLOCK=1024 NUM_WARPS=4",
         "",
+        "kernels    3, 2 of them distinct",
+        "",
         "sum        17.00 us",
         "assembled  not recorded (1 of 2 programs)",
         "wall time  searching 1.0 %",

@@ -126,6 +126,8 @@ def test_the_device_is_the_first_gpu(sessions: Sessions) -> None:
         (("--gpus", "3"), "cuda:0,cuda:1,cuda:2"),
         (("--devices", "0,2"), "cuda:0,cuda:2"),
         (("--devices", " 03 "), "cuda:3"),
+        (("--ray", "10.0.0.1:6379"), "ray:10.0.0.1:6379"),
+        (("--ray", "auto"), "ray:auto"),
     ],
 )
 def test_several_gpus(sessions: Sessions, options: tuple[str, ...], device: str) -> None:
@@ -155,6 +157,9 @@ def test_demo_replays_the_copy(sessions: Sessions, tmp_path: Path, monkeypatch: 
         (["--code", "f()", "--devices", "0;1"], "such as 0,2, not '0;1'"),
         (["--code", "f()", "--devices", ""], "such as 0,2, not ''"),
         (["--demo", "--gpus", "2"], "replays a recording"),
+        (["--demo", "--ray", "auto"], "replays a recording"),
+        (["--code", "f()", "--ray", "auto", "--gpus", "2"], "give one of them"),
+        (["--demo", "--cold-l2"], "a replay measures nothing"),
         (["--code", "f()", "--layer", "0"], "name one"),
         (["gpt2", "--dtype", "int8"], "bfloat16, float16, float32"),
         (["no/such/model"], "no model's id"),

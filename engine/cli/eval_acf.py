@@ -1,0 +1,57 @@
+"""`emmy eval acf`: what ptxas controls came to, kernel by kernel: times beside registers, and whether any won."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+
+import typer
+
+from engine.cli.database import chosen_database
+from engine.cli.errors import refusing
+from engine.cli.eval_acf_rows import ControlsReport, ControlsRow, controls_reports
+from engine.cli.options import Database, Json, KernelText
+from engine.cli.output import json_text, table_lines, terminal_width, text_lines, us_text
+from engine.cli.shared_controls import shared_controls, shared_sentence
+from engine.store import Store, StoreError
+
+COLUMNS = ("controls", "best us", "regime", "x", "registers", "spills", "tried", "failed", "front", "verdict")
+
+
+def acf(kernel: KernelText = "", database: Database = None, json: Json = False) -> None:
+    """Show what ptxas controls (ACF files) came to for each kernel, and whether any of them won.
+
+    A win needs a comparison in turns in two fresh processes, corrected for the number tried. Of a kernel that was tuned
+    in several shapes it also names the one file that helps them most together.
+    """
+    path = chosen_database(database, False)
+    with refusing(StoreError), Store.open(path, read_only=True) as store:
+        found = controls_reports(store, kernel)
+    if json:
+        objects = [_object(report) for report in found]
+        typer.echo(json_text([*objects, *({"shared": asdict(one)} for one in shared_controls(found))]))
+        return
+    width = terminal_width(sys.stdout)
+    texts = ["\n".join(_lines(report, width)) for report in found]
+    texts += ["\n".join(text_lines(shared_sentence(one), width)) for one in shared_controls(found)]
+    typer.echo("\n\n".join(texts) or f"{path} holds no candidate with ptxas controls; `emmy tune --acf` searches them")
+
+
+def _lines(report: ControlsReport, width: int | None) -> list[str]:
+    cells = [
+        [
+            *(row.name, us_text(row.best_us), row.regime, None if row.ratio is None else f"{row.ratio:.3f}"),
+            *(row.registers, row.spills, row.tried, row.failed, "yes" if row.front else "", row.verdict),
+        ]
+        for row in report.rows
+    ]
+    title = f"{report.label} {report.shape} {report.kernel} on {report.gpu}, ptxas {report.ptxas}"
+    return [*text_lines(title, width), *text_lines(report.sentence, width), *table_lines(COLUMNS, cells, width)]
+
+
+def _object(report: ControlsReport) -> dict[str, object]:
+    rows = [{name: getattr(row, name) for name in ControlsRow.__dataclass_fields__} for row in report.rows]
+    return {
+        **{name: getattr(report, name) for name in ControlsReport.__dataclass_fields__ if name != "rows"},
+        "rows": rows,
+    }

@@ -1,0 +1,132 @@
+"""`emmy eval kernels`: each kernel's best time, how far from what the GPU can do, and whether ranking misled."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+import typer
+
+from engine.cli.database import chosen_database
+from engine.cli.errors import refuse, refusing
+from engine.cli.options import Database, Demo, Json, KernelText
+from engine.cli.output import json_text, table_lines, table_width, terminal_width
+from engine.ir.roofline import floor_us
+from engine.measure import Fidelity, fidelity
+from engine.store import KernelVariants, Store, StoreError
+from engine.tune import pairs_of_kinds
+
+YIELDING = ("regret", "spearman", "pairs", "floor_us", "regime", "shape")
+"""Columns that give way on a narrow terminal, the least missed first."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelLine:
+    """Times in us. `over_floor` is the best time over the floor; None where the GPU's ceilings were not measured.
+
+    `spearman` and `regret` (a share) compare the order of ranking times with that of deploy times, over `pairs`.
+    """
+
+    kernel: str
+    label: str
+    shape: str
+    best_us: float | None
+    regime: str
+    over_floor: float | None
+    floor_us: float | None
+    bound: str
+    pairs: int
+    spearman: float | None
+    regret: float | None
+    gpu: str
+    context: str
+
+
+def kernels(kernel: KernelText = "", database: Database = None, demo: Demo = False, json: Json = False) -> None:
+    """Show each kernel's best time in us, how many times the floor of the GPU that is, and what bounds it.
+
+    Under it: by kind of kernel, whether the ranking regime orders candidates as the deploy regime does. A kind that is
+    misleading is ranked by deploy times in the next run. With --json the lines of kernels alone.
+
+    A --kernel that nothing matches is bad input: exit code 2, a sentence on stderr, and [] as JSON.
+    """
+    path = chosen_database(database, demo)
+    with refusing(StoreError), Store.open(path, read_only=True) as store:
+        lines = [_line(store, one) for one in store.variants(kernel, 1)]
+        kinds = _kinds(store) if not kernel else []
+    if json:
+        typer.echo(json_text([asdict(line) for line in lines]))
+    elif lines or not kernel:
+        width = terminal_width(sys.stdout)
+        typer.echo("\n".join([*_table(lines, width), *_kind_table(kinds, width)]) or f"{path} holds no measurement yet")
+    if not lines and kernel:
+        raise refuse(f"no measured kernel of {path} matches {kernel!r}; leave --kernel away to see them all")
+
+
+def _line(store: Store, one: KernelVariants) -> KernelLine:
+    ceilings = store.ceilings(one.context)
+    floor, bound = floor_us(store.kernel(one.kernel), ceilings) if ceilings is not None else (None, "")
+    best = one.rows[0] if one.rows else None
+    best_us = best.best_us if best is not None else None
+    pairs = store.regime_pairs(one.context).get(one.kernel, [])
+    found = fidelity([pairs])
+    return KernelLine(
+        kernel=one.kernel,
+        label=one.label or one.family,
+        shape=one.shape,
+        best_us=best_us,
+        regime=str(best.regime) if best is not None and best.regime is not None else "",
+        over_floor=best_us / floor if best_us is not None and floor else None,
+        floor_us=floor,
+        bound=bound,
+        pairs=len(pairs),
+        spearman=found.spearman if found else None,
+        regret=found.regret if found else None,
+        gpu=one.gpu,
+        context=one.context,
+    )
+
+
+def _kinds(store: Store) -> list[tuple[str, str, Fidelity]]:
+    """The GPU, the kind and how its pairs rank, context by context."""
+    found = [
+        (context.gpu, kind, fidelity(pairs))
+        for context in store.contexts()
+        for kind, pairs in sorted(pairs_of_kinds(store, context.key).items())
+    ]
+    return [(gpu, kind, one) for gpu, kind, one in found if one is not None]
+
+
+def _table(lines: Sequence[KernelLine], width: int | None) -> list[str]:
+    if not lines:
+        return []
+    names = ["label", "shape", "best_us", "regime", "over_floor", "floor_us", "bound", "pairs", "spearman", "regret"]
+    for yielded in range(len(YIELDING) + 1):
+        columns = [name for name in names if name not in YIELDING[:yielded]]
+        cells = [[_cell(line, name) for name in columns] for line in lines]
+        if width is None or table_width(columns, cells) <= width:
+            break
+    return table_lines(columns, cells, width)
+
+
+def _cell(line: KernelLine, name: str) -> object:
+    value: object = getattr(line, name)
+    if name == "over_floor" and isinstance(value, float):
+        return f"{value:.2f}x"
+    if name in ("spearman", "regret") and isinstance(value, float):
+        return f"{value:.3f}"
+    return value
+
+
+def _kind_table(kinds: Sequence[tuple[str, str, Fidelity]], width: int | None) -> list[str]:
+    if not kinds:
+        return []
+    columns = ["kind", "kernels", "pairs", "spearman", "regret", "ranking"]
+    cells: list[list[object]] = [
+        [kind, one.kernels, one.pairs, f"{one.spearman:.3f}", f"{one.regret:.3f}", "misleads" if one.bad else "holds"]
+        for _, kind, one in kinds
+    ]
+    if len({gpu for gpu, _, _ in kinds}) > 1:
+        columns, cells = [*columns, "gpu"], [[*row, gpu] for row, (gpu, _, _) in zip(cells, kinds, strict=True)]
+    return ["", *table_lines(columns, cells, width)]

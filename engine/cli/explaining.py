@@ -1,0 +1,142 @@
+"""The work of `emmy explain`: choose as a deployment chooses, and print what decided, line by line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import typer
+
+from engine.cli.knob_text import schedule_line
+from engine.cli.options import SubjectRequest
+from engine.cli.output import json_text, table_lines, terminal_width, text_lines, us_text
+from engine.cli.subject_options import failing, opened_subjects
+from engine.deploy import Deployment, DeploymentError, Evidence, Source, deployment, suggestions_for
+from engine.deploy.deployment import ForkChoice, KernelChoice, kernel_name, regime_of
+from engine.deploy.subjects import Subject
+from engine.prior import steering
+from engine.store import Store, StoreError, Suggestion
+
+FORKS = ("fork", "answer", "decided by", "us", "row", "runner-up", "its us", "its row")
+KERNELS = ("kernel", "calls", "decided by", "us", "runner-up's us", "schedule")
+
+
+def explain_request(request: SubjectRequest, strict: bool, json: bool) -> None:
+    """Print every program that is asked for; leaves with exit code 1 where nothing can be chosen."""
+    with opened_subjects(request) as (store, subjects), failing(DeploymentError, StoreError):
+        prior = steering(store.path).latest
+        chosen = [(s, deployment(s.program, store, s.context_key, s.target, prior, strict=strict)) for s in subjects]
+        elsewhere = [_suggestions(store, subject, found) for subject, found in chosen]
+    if json:
+        objects = [{**deployment_object(*pair), "prior": prior.version} for pair in chosen]
+        suggested = [[suggestion_object(one) for _, one in found] for found in elsewhere]
+        both = zip(objects, suggested, strict=True)
+        typer.echo(json_text([{**found, "suggestions": others} for found, others in both]))
+        return
+    width = terminal_width(sys.stdout)
+    texts = [deployment_lines(*pair, prior.version, width) for pair in chosen]
+    for lines, found in zip(texts, elsewhere, strict=True):
+        for name, one in found:
+            words = f"{name}: a suggestion decides nothing here: {one.reason}: {schedule_line(str(one.schedule))}"
+            lines += text_lines(words, width)
+    typer.echo("\n\n".join("\n".join(lines) for lines in texts))
+
+
+def _suggestions(store: Store, subject: Subject, chosen: Deployment) -> list[tuple[str, Suggestion]]:
+    """Schedules from other GPUs, toolchains and shapes for the kernels, each with its kernel's name."""
+    return [
+        (kernel_name(item.kernel), one)
+        for item in chosen.kernels
+        for one in suggestions_for(item.kernel, store, subject.context_key)
+    ]
+
+
+def suggestion_object(one: Suggestion) -> dict[str, object]:
+    """A suggestion for `--json`; its time, in us, was taken elsewhere."""
+    where = {"gpu": one.origin.gpu, "context": one.origin.key, "reason": one.reason}
+    return {"kernel": one.kernel_key, **where, "us": one.us, "regime": one.regime, "schedule": one.schedule.as_dict()}
+
+
+def deployment_lines(subject: Subject, chosen: Deployment, prior: str, width: int | None) -> list[str]:
+    """The explanation as lines for people; `prior` is the version of what predicts."""
+    lines = text_lines(subject.text, width)
+    where = f"on {subject.gpu}, context {subject.context_key}" if subject.context_key else "nothing is measured"
+    times = f"as one graph {us_text(chosen.us)} us, its kernels {us_text(chosen.sum_us)} us"
+    lines += text_lines(f"{where}: {times}{', programmatic dependent launch' if chosen.pdl else ''}", width, "  ")
+    if chosen.predicted:
+        lines += text_lines(f"what is not measured in this context is predicted by {prior}", width, "  ")
+    if chosen.forks:
+        lines += ["", *table_lines(FORKS, [_fork_row(item) for item in chosen.forks], width)]
+    lines += ["", *table_lines(KERNELS, [_kernel_row(item) for item in chosen.kernels], width)]
+    for item in chosen.kernels:
+        for line in item.lines:
+            if line.illegal:
+                lines += text_lines(f"{kernel_name(item.kernel)}: a pin decides nothing here: {line.illegal}", width)
+    return lines
+
+
+def _fork_row(item: ForkChoice) -> Sequence[object]:
+    return (
+        *(item.fork, item.answer, item.source.value, item.us, item.row),
+        *(item.runner_up, item.runner_up_us, item.runner_up_row),
+    )
+
+
+def _kernel_row(item: KernelChoice) -> Sequence[object]:
+    name = kernel_name(item.kernel)
+    if item.chosen is None:
+        return (name, item.count, "called as it is", None, None, "")
+    runner_up = item.runner_up.us if item.runner_up else None
+    return (name, item.count, item.chosen.source.value, item.chosen.us, runner_up, str(item.chosen.schedule))
+
+
+def deployment_object(subject: Subject, chosen: Deployment) -> dict[str, object]:
+    """The explanation for `--json`."""
+    return {
+        "target": subject.text,
+        "gpu": subject.gpu,
+        "context_key": subject.context_key,
+        "assembled_us": chosen.us,
+        "sum_us": chosen.sum_us,
+        "pdl": chosen.pdl,
+        "predicted": chosen.predicted,
+        "forks": [_fork_object(item) for item in chosen.forks],
+        "kernels": [_kernel_object(item) for item in chosen.kernels],
+    }
+
+
+def _fork_object(item: ForkChoice) -> dict[str, object]:
+    second = {"answer": item.runner_up, "us": item.runner_up_us, "row": item.runner_up_row}
+    return {
+        "fork": item.fork,
+        "answer": item.answer,
+        "source": item.source.value,
+        "us": item.us,
+        "regime": item.regime,
+        "row": item.row,
+        "runner_up": second if item.runner_up else None,
+    }
+
+
+def _kernel_object(item: KernelChoice) -> dict[str, object]:
+    return {
+        "kernel": item.kernel.key,
+        "label": item.kernel.label,
+        "family": item.kernel.family,
+        "shape": item.kernel.shape_text,
+        "count": item.count,
+        "chosen": _evidence_object(item.chosen) if item.chosen else None,
+        "runner_up": _evidence_object(item.runner_up) if item.runner_up else None,
+        "lines": [_evidence_object(line) for line in item.lines],
+    }
+
+
+def _evidence_object(line: Evidence) -> dict[str, object]:
+    return {
+        "source": line.source.value,
+        "schedule": line.schedule.as_dict(),
+        "us": line.us,
+        "regime": regime_of(line),
+        "predicted": line.source in (Source.PRIOR, Source.FIRST),
+        "illegal": line.illegal,
+    }

@@ -1,0 +1,122 @@
+"""`emmy export`: what a database knows of schedules as one JSON file, or a tuned program as one Python file."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from engine import __version__
+from engine.cli.database import chosen_database
+from engine.cli.errors import FAILED, complain, refuse, refusing
+from engine.cli.options import Database, Demo, KernelText
+from engine.cli.output import printable
+from engine.deploy import Carried, DeploymentError, ModuleOrigin, deployment, export_schedules, python_module
+from engine.prior import steering
+from engine.store import Store, StoredRun, StoreError
+
+Output = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The file; an existing one is replaced.")]
+Pins = Annotated[bool, typer.Option("--pins", help="Only pinned schedules.")]
+Best = Annotated[bool, typer.Option("--best", help="Only each kernel's best schedule in each context.")]
+Python = Annotated[bool, typer.Option("--python", help="A Python module with the winning kernels of TARGET.")]
+TargetOrRun = Annotated[
+    str,
+    typer.Argument(
+        metavar="[TARGET]", help="With --python: a run's id, or a text that the tuned program has.", show_default=False
+    ),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the tree."""
+    app.command("export")(export)
+
+
+def export(
+    output: Output,
+    target: TargetOrRun = "",
+    kernel: KernelText = "",
+    pins: Pins = False,
+    best: Best = False,
+    python: Python = False,
+    database: Database = None,
+    demo: Demo = False,
+) -> None:
+    """Write schedules with their evidence and versions to a JSON file that `emmy import` reads on another machine.
+
+    With --python: a module that needs torch and triton alone, whose `run` takes the program's inputs in order.
+    """
+    if python and (pins or best or kernel):
+        raise refuse("--python writes a whole program: leave --kernel, --pins and --best away")
+    if target and not python:
+        raise refuse("TARGET names a program for --python: give --python, or --kernel TEXT for schedules")
+    path = chosen_database(database, demo)
+    with refusing(StoreError, DeploymentError), Store.open(path, read_only=True) as store:
+        if python:
+            text, said = _python(store, target)
+        else:
+            what = Carried.BOTH if pins == best else Carried.PINS if pins else Carried.BEST
+            text, said = _schedules(store, kernel, what)
+    _write(output, text)
+    typer.echo(printable(f"{said} to {output}"))
+
+
+def _schedules(store: Store, kernel: str, what: Carried) -> tuple[str, str]:
+    found = export_schedules(store, kernel, what, _command())
+    for sentence in found.left_out:
+        complain(f"left out: {sentence}")
+    if not found.schedules:
+        name = "nothing is pinned" if what is Carried.PINS else "nothing was measured"
+        raise refuse(f"{name} in {store.path}" + (f" of a kernel that matches {kernel!r}" if kernel else ""))
+    return found.text, f"wrote {found.schedules} schedule{'' if found.schedules == 1 else 's'}"
+
+
+def _python(store: Store, target: str) -> tuple[str, str]:
+    run = _run(store, target)
+    contexts = {context.key: context for context in store.contexts()}
+    chip = store.target(run.context_key)
+    program = store.program(run.id)
+    chosen = deployment(program, store, run.context_key, chip, steering(store.path).latest)
+    if any(item.kernel.foreign is not None for item in chosen.kernels):
+        raise refuse(f"run {run.id} holds results of another tuner, whose kernels have no source here")
+    origin = ModuleOrigin(__version__, _command(), (run.command,) if run.command else (), contexts.get(run.context_key))
+    for name in chosen.predicted:
+        complain(f"nothing was measured for {name}: the prior's choice is written")
+    text = python_module(program, chosen, origin)
+    return text, f"wrote {len(chosen.kernels)} kernel{'' if len(chosen.kernels) == 1 else 's'} of {run.target}"
+
+
+def _run(store: Store, target: str) -> StoredRun:
+    """The run of this id, else the newest run whose program has the text."""
+    runs = store.runs()
+    if not runs:
+        raise refuse(f"{store.path} holds no run; `emmy tune` makes one")
+    named = [run for run in runs if run.id == target]
+    found = named or [run for run in runs if target.casefold() in run.target.casefold()]
+    programs = list(dict.fromkeys(run.target for run in found))
+    if not found:
+        raise refuse(f"no run of {store.path} is {target!r} or has a program with this text")
+    if not target and len(programs) > 1:
+        raise refuse(f"{store.path} holds {len(programs)} programs: name one, as in {programs[-1][:80]!r}")
+    exact = [run for run in found if run.target == target]
+    return (exact or found)[-1]
+
+
+def _write(path: Path, text: str) -> None:
+    """Whole or not at all."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        part.write_text(text.encode("utf-8", "backslashreplace").decode(), encoding="utf-8")
+        part.replace(path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        complain(f"{path} can't be written ({error.strerror or error}): name another file with -o")
+        raise typer.Exit(FAILED) from error
+
+
+def _command() -> str:
+    return shlex.join(["emmy", *sys.argv[1:]])

@@ -1,0 +1,56 @@
+"""`emmy merge`: two databases become one that knows what both knew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from engine.cli.errors import refuse, refusing
+from engine.cli.options import Json
+from engine.cli.output import json_text, printable
+from engine.store import Merged, StoreError, merge_databases
+
+Sources = Annotated[list[Path], typer.Argument(metavar="A.db B.db...", help="Databases; they are only read.")]
+Into = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="C.db", help="A new database. Default: merge into the first, A.db."),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the tree."""
+    app.command("merge")(merge)
+
+
+def merge(databases: Sources, output: Into = None, json: Json = False) -> None:
+    """Merge databases: nothing is lost, nothing stands twice, and merging again adds nothing.
+
+    An old schema is upgraded; a newer one is refused. Without -o the first database receives what the others know.
+    """
+    if len(databases) < 2:
+        raise refuse("one database is merged with nothing: name two or more")
+    with refusing(StoreError):
+        merged = merge_databases(databases, output)
+    path = output or databases[0]
+    if json:
+        typer.echo(json_text({"database": str(path), "sources": [_record(one) for one in merged]}))
+        return
+    lines = [f"{one.source}: {_counts(one)}" for one in merged]
+    typer.echo(printable_lines([*lines, f"merged into {path}"]))
+
+
+def printable_lines(lines: list[str]) -> str:
+    """Lines with their control characters made visible."""
+    return "\n".join(printable(line) for line in lines)
+
+
+def _counts(one: Merged) -> str:
+    parts = ((one.runs, "run"), (one.kernels, "kernel"), (one.candidates, "result"), (one.pins, "pin"))
+    return ", ".join(f"{count} new {name}{'' if count == 1 else 's'}" for count, name in parts)
+
+
+def _record(one: Merged) -> dict[str, object]:
+    counts = {"runs": one.runs, "kernels": one.kernels, "results": one.candidates, "pins": one.pins}
+    return {"source": str(one.source), **{f"new_{name}": count for name, count in counts.items()}}

@@ -1,0 +1,110 @@
+"""`emmy pins`: what people chose, how it stands now, and what came from elsewhere as a suggestion."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from engine.cli.database import chosen_database
+from engine.cli.errors import refusing
+from engine.cli.knob_text import schedule_line
+from engine.cli.options import Database, Demo, Json, KernelText
+from engine.cli.output import json_text, table_lines, terminal_width
+from engine.cli.pin import label_of
+from engine.store import PinStanding, Store, StoreError, Suggestion
+from engine.vocabulary import Schedule
+
+History = Annotated[bool, typer.Option("--history", help="Ended pins too.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the tree."""
+    app.command("pins")(pins)
+
+
+def pins(
+    kernel: KernelText = "",
+    history: History = False,
+    database: Database = None,
+    demo: Demo = False,
+    json: Json = False,
+) -> None:
+    """Show the pins beside what is fastest now, and the suggestions: what comes from elsewhere and decides nothing."""
+    with refusing(StoreError), Store.open(chosen_database(database, demo), read_only=True) as store:
+        wanted = set(store.kernel_keys(kernel))
+        standings = [one for one in store.pin_standings() if one.stored.pin.kernel_key in wanted or not kernel]
+        suggested = [one for one in store.suggestions() if one.kernel_key in wanted or not kernel]
+        ended = [one for one in store.pins(history=True) if one.removed_at is not None] if history else []
+        names = {key: label_of(store, key) for key in {one.pin.kernel_key for one in ended} | _keys(suggested)}
+    if json:
+        record = {
+            "pins": [_pin_object(one) for one in standings],
+            "suggestions": [_suggestion_object(one, names[one.kernel_key]) for one in suggested],
+        }
+        if history:
+            record["ended"] = [
+                {"kernel": one.pin.kernel_key, "schedule": one.pin.schedule.as_dict(), "author": one.pin.author}
+                | {"at": one.pin.at, "note": one.pin.note, "removed_at": one.removed_at, "context": one.context_key}
+                for one in ended
+            ]
+        typer.echo(json_text(record))
+        return
+    width = terminal_width(sys.stdout)
+    lines = _pin_lines(standings, width)
+    if suggested:
+        columns = ("suggested for", "us there", "why it decides nothing here", "knobs")
+        rows = [(names[s.kernel_key], s.us, s.reason, schedule_line(str(s.schedule))) for s in suggested]
+        lines += ["", *table_lines(columns, rows, width)]
+    if ended:
+        rows_ended = [
+            (names[one.pin.kernel_key], one.pin.author, _when(one.removed_at), one.pin.note, _knobs(one.pin.schedule))
+            for one in ended
+        ]
+        lines += ["", *table_lines(("ended", "who", "when", "note", "knobs"), rows_ended, width)]
+    typer.echo("\n".join(lines))
+
+
+def _pin_lines(standings: list[PinStanding], width: int | None) -> list[str]:
+    if not standings:
+        return ["nothing is pinned"]
+    columns = ("kernel", "shape", "us", "best us", "standing", "gpu", "who", "when", "note", "knobs")
+    rows = [
+        (
+            *(one.label, one.shape, one.us, one.best_us, str(one.standing), one.gpu),
+            *(one.stored.pin.author, _when(one.stored.pin.at), one.stored.pin.note, _knobs(one.stored.pin.schedule)),
+        )
+        for one in standings
+    ]
+    return table_lines(columns, rows, width)
+
+
+def _pin_object(one: PinStanding) -> dict[str, object]:
+    pin = one.stored.pin
+    about = {"kernel": pin.kernel_key, "label": one.label, "shape": one.shape, "gpu": one.gpu}
+    said = {"author": pin.author, "at": pin.at, "note": pin.note, "context": one.stored.context_key}
+    times = {"us": one.us, "best_us": one.best_us, "standing": str(one.standing)}
+    return {**about, **said, **times, "schedule": pin.schedule.as_dict()}
+
+
+def _suggestion_object(one: Suggestion, label: str) -> dict[str, object]:
+    about = {"kernel": one.kernel_key, "label": label, "gpu": one.origin.gpu, "context": one.origin.key}
+    return {**about, "us": one.us, "regime": one.regime, "reason": one.reason, "schedule": one.schedule.as_dict()}
+
+
+def _keys(suggested: list[Suggestion]) -> set[str]:
+    return {one.kernel_key for one in suggested}
+
+
+def _knobs(schedule: Schedule) -> str:
+    return schedule_line(str(schedule))
+
+
+def _when(at: float | None) -> str:
+    """The day, UTC; "" for a moment that no calendar has."""
+    try:
+        return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M") if at else ""
+    except (ValueError, OverflowError, OSError):
+        return ""

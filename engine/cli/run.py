@@ -1,0 +1,69 @@
+"""`emmy run`: its options. `engine.cli.running` does the work."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from engine.cli.entry import Loading
+from engine.cli.options import (
+    Batch,
+    Code,
+    Database,
+    Demo,
+    Dtype,
+    Json,
+    KernelText,
+    Layer,
+    SeqLen,
+    Strict,
+    SubjectRequest,
+    TargetName,
+)
+
+BenchOption = Annotated[bool, typer.Option("--bench", help="Time it, and each of its kernels, against the peers.")]
+Peers = Annotated[
+    str,
+    typer.Option(metavar="NAME,NAME", help="Of eager, compile, max-autotune, helion, pinned. Default: eager,compile."),
+]
+Ab = Annotated[
+    str,
+    typer.Option("--ab", metavar="KNOB=VALUE", help="Time each kernel's chosen schedule against one with these knobs."),
+]
+Profile = Annotated[bool, typer.Option("--profile", help="Run it under NVIDIA's ncu, where that is installed.")]
+DeviceIndex = Annotated[int, typer.Option("--device", min=0, max=1024, help="The GPU by its number.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the tree."""
+    app.command("run")(run)
+
+
+def run(
+    target: TargetName = "",
+    code: Code = "",
+    layer: Layer = None,
+    dtype: Dtype = None,
+    seq_len: SeqLen = None,
+    batch: Batch = None,
+    database: Database = None,
+    demo: Demo = False,
+    bench: BenchOption = False,
+    peers: Peers = "",
+    kernel: KernelText = "",
+    ab: Ab = "",
+    profile: Profile = False,
+    device: DeviceIndex = 0,
+    strict_evidence: Strict = False,
+    json: Json = False,
+) -> None:
+    """Run a program as it would be deployed now, and check it against eager; with --bench time it against its peers.
+
+    Without TARGET and --code: every program of the database. Needs a GPU.
+    """
+    with Loading():
+        from engine.cli.running import RunRequest, run_request
+
+    subject = SubjectRequest(target, code, layer, dtype, seq_len, batch, database, demo)
+    run_request(RunRequest(subject, bench, peers, kernel, ab, profile, device, strict_evidence, json))

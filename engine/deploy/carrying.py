@@ -1,0 +1,161 @@
+"""What leaves a database in a file of schedules, and what comes of one here.
+
+A schedule whose context this database knows is what it was there: its times are evidence, its pin is a pin. One from
+another GPU or toolchain becomes a suggestion, with the reason, and decides nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from engine import __version__
+from engine.codegen import illegal_because
+from engine.deploy.pinning import difference_text, in_place_of, renamed
+from engine.deploy.schedule_file import FileSchedule, ScheduleFile, schedule_file_text, sorted_schedules
+from engine.ir.kernel import Kernel
+from engine.store import PinChange, Store, StoredPin, StoreError, Suggestion
+from engine.vocabulary import Context, Measurement, Schedule, Status
+
+
+class Carried(StrEnum):
+    """Which schedules leave: what people chose, what is fastest, or both."""
+
+    PINS = "pins"
+    BEST = "best"
+    BOTH = "both"
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """The file's text, how many schedules it holds, and a sentence for each kernel that could not be read."""
+
+    text: str
+    schedules: int
+    left_out: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """What a file came to. `evidence` counts new rows; `left_out` says what was not taken, and why."""
+
+    pins: tuple[PinChange, ...]
+    evidence: int
+    suggestions: int
+    left_out: tuple[str, ...]
+
+
+def export_schedules(store: Store, kernel_text: str, what: Carried, command: str) -> Exported:
+    """The schedules of all kernels whose name, family, shape or key holds the text. Raises StoreError."""
+    contexts = {context.key: context for context in store.contexts()}
+    pins = store.pins() if what is not Carried.BEST else ()
+    kernels: dict[str, Kernel] = {}
+    found: dict[tuple[str, str, str], FileSchedule] = {}
+    left_out = []
+    for key in store.kernel_keys(kernel_text):
+        try:
+            own = _schedules_of(store, key, contexts, [one for one in pins if one.pin.kernel_key == key], what)
+            if own:
+                kernels[key] = store.kernel(key)
+        except StoreError as error:
+            left_out.append(str(error))
+            continue
+        found |= {(key, one.context.key, one.schedule.key): one for one in own}
+    used = {one.context.key for one in found.values()}
+    content = ScheduleFile(
+        kernels,
+        sorted_schedules(list(found.values())),
+        {key: store.target(key) for key in used},
+        tuple(dict.fromkeys(run.command for run in store.runs() if run.command and run.context_key in used)),
+    )
+    text = schedule_file_text(content, emmy=__version__, command=command, at=time.time())
+    return Exported(text, len(found), tuple(left_out))
+
+
+def _schedules_of(
+    store: Store, key: str, contexts: dict[str, Context], pins: Sequence[StoredPin], what: Carried
+) -> list[FileSchedule]:
+    """The best schedule of a kernel in each context, and its pins; where both are one, the pin says so."""
+    found: dict[tuple[str, str], FileSchedule] = {}
+    for context, _, _ in store.kernel_contexts(key) if what is not Carried.PINS else ():
+        best = store.best_known(key, context)
+        if best is not None and context in contexts:
+            found[context, best.schedule.key] = _entry(store, key, best.schedule, contexts[context])
+    for stored in pins:
+        if stored.context_key in contexts:
+            entry = _entry(store, key, stored.pin.schedule, contexts[stored.context_key])
+            found[stored.context_key, stored.pin.schedule.key] = replace(entry, pin=stored.pin)
+    return list(found.values())
+
+
+def _entry(store: Store, key: str, schedule: Schedule, context: Context) -> FileSchedule:
+    results = (store.deploy(key, schedule, context.key), store.ranking(key, schedule, context.key))
+    evidence = tuple(one for one in results if one is not None and _is_evidence(one))
+    return FileSchedule(key, schedule, context, None, evidence)
+
+
+def _is_evidence(result: Measurement) -> bool:
+    timing = result.timing
+    return (
+        result.status is Status.OK
+        and timing is not None
+        and 0 < timing.median_us < float("inf")
+        and 0 <= timing.low_us <= timing.median_us <= timing.high_us < float("inf")
+    )
+
+
+def receive_schedules(store: Store, content: ScheduleFile, who: str) -> Received:
+    """Keep what a file says. `who` pins, and the note says who did first. Doing it again adds nothing.
+
+    Raises StoreError when the database can't be written.
+    """
+    contexts = {context.key: context for context in store.contexts()}
+    newest = store.latest_run()
+    here = contexts.get(newest.context_key) if newest else None
+    target = store.target(here.key if here else "")
+    fits: list[FileSchedule] = []
+    left_out = list(content.unread)
+    for one in content.schedules:
+        kernel = content.kernels[one.kernel_key]
+        reason = None if kernel.foreign is not None else illegal_because(kernel, one.schedule, target)
+        if reason:
+            left_out.append(f"{kernel.label or kernel.key} {one.schedule}: {reason}")
+        else:
+            fits.append(one)
+    for key in dict.fromkeys(one.kernel_key for one in fits):
+        store.record_kernel(content.kernels[key])
+    own = [one for one in fits if one.context.key in contexts]
+    evidence = store.record_evidence([result for one in own for result in one.evidence])
+    pins = [change for one in own if (change := _pinned(store, one, who)) is not None]
+    strange = [one for one in fits if one.context.key not in contexts]
+    suggested = store.suggest([_suggestion(one, here) for one in strange])
+    return Received(tuple(pins), evidence, suggested, tuple(left_out))
+
+
+def _pinned(store: Store, one: FileSchedule, who: str) -> PinChange | None:
+    if one.pin is None:
+        return None
+    stored = in_place_of(store, one.kernel_key, one.context.key)
+    if stored is not None and stored.pin.schedule == one.schedule:
+        return None
+    note = renamed(one.pin.note, one.pin.author, who)
+    return store.record_pin(one.kernel_key, one.schedule, one.context.key, author=who, note=note)
+
+
+def _suggestion(one: FileSchedule, here: Context | None) -> Suggestion:
+    did = f"pinned by {one.pin.author or 'somebody'}" if one.pin else "measured"
+    where = difference_text(one.context, here) if here else f"on {one.context.gpu or 'an unnamed GPU'}"
+    fastest = one.evidence[0] if one.evidence else None
+    return Suggestion(
+        one.kernel_key,
+        one.schedule,
+        one.context,
+        f"{did} {where}",
+        us=fastest.us if fastest else None,
+        regime=str(fastest.regime) if fastest else "",
+        author=one.pin.author if one.pin else "",
+        note=one.pin.note if one.pin else "",
+        at=time.time(),
+    )

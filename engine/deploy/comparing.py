@@ -1,0 +1,110 @@
+"""What was timed in turns, as ratios with intervals, and against what the GPU's memory and tensor cores allow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from engine.measure import Difference, NoiseFloor, differences, median_interval, noise_floor
+from engine.vocabulary import KnobValue, Schedule
+
+PEER_NAMES = ("eager", "compile", "max-autotune", "helion", "pinned")
+
+
+@dataclass(frozen=True, slots=True)
+class Time:
+    """Median of the windows in us with its 95 % interval."""
+
+    us: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """A peer: its time, and how it compares with ours. `difference.ratio` is its time over ours: above 1, ours wins."""
+
+    name: str
+    time: Time
+    difference: Difference
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Ours and the peers, from one sitting; `noise` is what ours differs by from itself."""
+
+    ours: Time
+    noise: NoiseFloor
+    peers: tuple[Ratio, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Roofline:
+    """`floor_us` is the larger of the times that memory and tensor cores need at their best, `bound` which that is,
+    and `times_floor` how many times it a kernel takes. Below 1 its data lay in L2, which is faster than memory."""
+
+    floor_us: float
+    bound: str
+    times_floor: float
+
+
+def compared(names: Sequence[str], windows: Sequence[Sequence[float]]) -> Compared:
+    """Windows of ours, ours again and the peers, the i-th of each from round i. Raises ValueError for other lengths."""
+    floor = noise_floor(windows[0], windows[1])
+    others = [windows[0], *windows[2:]]
+    found = differences([others], floor.share) if len(others) > 1 else ()
+    peers = tuple(
+        Ratio(name, time_of(samples), difference)
+        for name, samples, difference in zip(names[2:], windows[2:], found, strict=True)
+    )
+    return Compared(time_of(windows[0]), floor, peers)
+
+
+def time_of(samples: Sequence[float]) -> Time:
+    """Raises ValueError without samples."""
+    interval = median_interval(samples)
+    return Time(median(samples), interval.low, interval.high)
+
+
+def roofline(us: float, flops: int, moved: int, dtype: str, ceilings: Mapping[str, Any]) -> Roofline:
+    """Of a kernel that takes `us`, with products in `dtype` ("" for none). `ceilings` are a copy's bytes/s and
+    products' FLOP/s by dtype, measured beside it."""
+    memory_us = moved / float(ceilings["copy"]) * 1e6
+    peak = ceilings["matmul"].get(dtype)
+    compute_us = flops / float(peak) * 1e6 if peak else 0.0
+    floor = max(memory_us, compute_us)
+    return Roofline(floor, "compute" if compute_us > memory_us else "memory", us / floor if floor > 0 else 0.0)
+
+
+def read_knobs(text: str) -> dict[str, KnobValue]:
+    """ "BLOCK_M=64, LOADS=pointer": knobs with their values. Raises ValueError, one sentence, for another text."""
+    knobs: dict[str, KnobValue] = {}
+    for part in text.replace(",", " ").split():
+        name, equals, value = part.partition("=")
+        if not equals or not name or not value:
+            raise ValueError(f"--ab is KNOB=VALUE, with commas between several, not {text!r}")
+        knobs[name] = _value(value)
+    if not knobs:
+        raise ValueError("--ab is KNOB=VALUE, with commas between several, and names no knob")
+    return knobs
+
+
+def changed_schedule(schedule: Schedule, knobs: Mapping[str, KnobValue]) -> Schedule | str:
+    """The schedule with these knobs, or a sentence why there is no other one."""
+    own = schedule.as_dict()
+    unknown = [name for name in knobs if name not in own]
+    if unknown:
+        return f"its schedule has no knob {unknown[0]}; it has {', '.join(own)}"
+    changed = Schedule.of({**own, **knobs})
+    return "it has these values already" if changed == schedule else changed
+
+
+def _value(text: str) -> KnobValue:
+    if text in ("True", "true", "False", "false"):
+        return text.lower() == "true"
+    try:
+        return int(text)
+    except ValueError:
+        return text

@@ -1,0 +1,109 @@
+"""The kernels of a deployment as files: Triton source, and with a compiler PTX, SASS and what a kernel occupies."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+
+from engine.codegen import KernelSource, is_generated, render
+from engine.deploy.asking import ask_child
+from engine.deploy.deployment import Deployment, kernel_name
+from engine.ir.kernel import Kernel
+from engine.vocabulary import Schedule, Target
+
+SHARED_BYTES: Mapping[int, int] = MappingProxyType(
+    {80: 166_912, 86: 101_376, 87: 166_912, 89: 101_376, 90: 232_448, 100: 232_448, 103: 232_448, 120: 101_376}
+)
+"""Most shared memory of one block in bytes, by compute capability (CUDA programming guide, technical specifications,
+less the KiB that the system keeps of each block)."""
+_TARGET = re.compile(r"sm_?(\d{2,3})[af]?")
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One kernel with its text. `ptx`, `sass` and the sizes are there once it is compiled; `failure` says why not."""
+
+    kernel: Kernel
+    schedule: Schedule
+    source: KernelSource
+    ptx: str = ""
+    sass: str = ""
+    registers: int | None = None
+    spills: int | None = None
+    shared_bytes: int | None = None
+    failure: str = ""
+
+    @property
+    def stem(self) -> str:
+        """A file's name without its ending: what the kernel is called, and its key."""
+        label = re.sub(r"[^A-Za-z0-9]+", "_", self.kernel.label or self.kernel.family).strip("_")[:60]
+        return f"{label}_{self.kernel.key[:8]}"
+
+    def write(self, folder: Path) -> list[Path]:
+        """Write what there is of it; returns the files. Raises OSError."""
+        files = []
+        for ending, text in (("py", self.source.text), ("ptx", self.ptx), ("sass", self.sass)):
+            if text:
+                files.append(folder / f"{self.stem}.{ending}")
+                files[-1].write_text(text, encoding="utf-8")
+        return files
+
+
+def listed_kernels(deployment: Deployment) -> list[Listed]:
+    """The generated kernels in the order in which they are first launched, as text."""
+    schedules = deployment.schedules
+    return [
+        Listed(
+            item.kernel,
+            schedules[item.kernel.key],
+            render(item.kernel, schedules[item.kernel.key], deployment.target, pdl=deployment.pdl),
+        )
+        for item in deployment.kernels
+        if is_generated(item.kernel)
+    ]
+
+
+def compiled_kernels(
+    kernels: list[Listed], target: Target, *, sass: bool, tell: Callable[[str], None] = lambda _: None
+) -> list[Listed]:
+    """The same kernels with PTX, sizes and, if asked for, SASS. Needs triton and no GPU. Raises ChildError."""
+    request = {
+        "sources": [item.source.to_json() for item in kernels],
+        "target": asdict(target),
+        "sass": sass,
+    }
+    answer = ask_child("engine.deploy.assembly_child", request, tell)
+    return [_with(item, found) for item, found in zip(kernels, answer["kernels"], strict=True)]
+
+
+def _with(item: Listed, found: Mapping[str, object]) -> Listed:
+    build = found.get("build")
+    sizes = build if isinstance(build, dict) else {}
+    return replace(
+        item,
+        ptx=str(found.get("ptx", "")),
+        sass=str(found.get("sass", "")),
+        registers=sizes.get("registers"),
+        spills=sizes.get("spills"),
+        shared_bytes=sizes.get("shared_bytes"),
+        failure=f"{kernel_name(item.kernel)}: {found['error']}" if "error" in found else "",
+    )
+
+
+def named_target(name: str, like: Target) -> Target:
+    """The chip that a name such as sm_90 means; sizes that the name doesn't say are those of `like`.
+
+    Raises ValueError for a name that no CUDA chip of 8.0 and above has.
+    """
+    found = _TARGET.fullmatch(name.strip().lower())
+    capability = int(found[1]) if found else 0
+    if capability not in SHARED_BYTES:
+        known = ", ".join(f"sm_{number}" for number in SHARED_BYTES)
+        raise ValueError(f"--target {name!r} is not known: it is one of {known}")
+    if capability == like.capability:
+        return like
+    shared = SHARED_BYTES[capability]
+    return replace(like, capability=capability, shared_bytes=shared, shared_bytes_per_multiprocessor=shared + 1024)

@@ -1,0 +1,180 @@
+"""Pins as every surface makes and checks them: may a schedule be pinned, does it hold here, and was it really built.
+
+A pin decides in the context that it was made for. On another GPU, with another toolchain or for another shape of the
+kernel it is a suggestion: it is shown with the reason, tried first by the next search, and decides nothing.
+"""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Mapping
+
+from engine.codegen import KernelSource, illegal_because, render
+from engine.deploy.evidence import controls_unusable_because
+from engine.ir.kernel import Kernel
+from engine.store import Store, StoredPin, StoreError, Suggestion
+from engine.vocabulary import Context, Schedule, Target
+
+
+class SilentFallbackError(RuntimeError):
+    """What was built isn't what was pinned; the text names the kernel, the pin and the difference."""
+
+
+def pin_author() -> str:
+    """The name that a pin is kept under."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return "unknown"
+
+
+def pin_context(store: Store, kernel_key: str) -> str:
+    """The context that a new pin of the kernel is for: the one it was measured in last, else the newest run's.
+
+    Raises StoreError for a database without any.
+    """
+    contexts = store.kernel_contexts(kernel_key)
+    run = store.latest_run()
+    if not contexts and run is None:
+        raise StoreError(f"{store.path} holds no run, so it isn't known for which GPU to pin")
+    return contexts[0][0] if contexts else run.context_key if run else ""
+
+
+def unpinnable_because(kernel: Kernel, schedule: Schedule, store: Store, context_key: str) -> str:
+    """A sentence why the schedule can't be pinned for the kernel in this context, or "". Raises StoreError."""
+    if kernel.foreign is None:
+        illegal = illegal_because(kernel, schedule, store.target(context_key))
+        return illegal or controls_unusable_because(schedule, store, context_key)
+    if store.ranking(kernel.key, schedule, context_key) is None:
+        return "The kernel was imported from another tuner: only a schedule that it measured can be pinned."
+    return ""
+
+
+def context_of(store: Store, context_key: str) -> Context | None:
+    """The recorded context of this key."""
+    return next((context for context in store.contexts() if context.key == context_key), None)
+
+
+def difference_text(origin: Context, here: Context) -> str:
+    """What of the GPU and the toolchain differs, in words; "" if nothing does."""
+    parts = [] if origin.gpu == here.gpu else [f"on {origin.gpu or 'an unnamed GPU'}, not {here.gpu or 'this one'}"]
+    for name in ("capability", "driver", "torch", "triton", "ptxas"):
+        there, own = getattr(origin, name), getattr(here, name)
+        if there != own and not (name == "capability" and parts):
+            parts.append(f"with {name} {there or 'unknown'}, not {own or 'unknown'}")
+    if origin.cold_l2 != here.cold_l2:
+        parts.append("with a cold L2" if origin.cold_l2 else "with a warm L2")
+    return ", ".join(parts)
+
+
+def suggestions_for(kernel: Kernel, store: Store, context_key: str) -> tuple[Suggestion, ...]:
+    """Legal schedules from elsewhere for a kernel, each once: pins of other contexts, then what was imported, then pins
+    of the same kernel for other shapes. `reason` says why each decides nothing here. Raises StoreError.
+    """
+    here = context_of(store, context_key)
+    if here is None or kernel.foreign is not None:
+        return ()
+    elsewhere, shapes = _pins_elsewhere(kernel, store, here)
+    target = store.target(context_key)
+    found: dict[str, Suggestion] = {}
+    for one in (*elsewhere, *store.suggestions(kernel.key), *shapes):
+        if illegal_because(kernel, one.schedule, target) is None:
+            found.setdefault(one.schedule.key, one)
+    return tuple(found.values())
+
+
+def schedules_to_try(kernel: Kernel, store: Store, context_key: str) -> tuple[Schedule, ...]:
+    """What a search of the kernel should try first: its pin here, then the suggestions. Raises StoreError."""
+    stored = in_place_of(store, kernel.key, context_key)
+    pinned = [stored.pin.schedule] if stored is not None else []
+    suggested = [one.schedule for one in suggestions_for(kernel, store, context_key)]
+    return tuple(dict.fromkeys([*pinned, *suggested]))
+
+
+def _pins_elsewhere(kernel: Kernel, store: Store, here: Context) -> tuple[list[Suggestion], list[Suggestion]]:
+    contexts = {context.key: context for context in store.contexts()}
+    places = [
+        (stored, contexts[stored.context_key])
+        for stored in store.pins()
+        if stored.context_key in contexts and (stored.pin.kernel_key, stored.context_key) != (kernel.key, here.key)
+    ]
+    own = [(stored, context) for stored, context in places if stored.pin.kernel_key == kernel.key]
+    others = [(stored, context) for stored, context in places if stored.pin.kernel_key != kernel.key]
+    shapes = []
+    for stored, context in others:
+        other = _readable(store, stored.pin.kernel_key)
+        if other is not None and kernel.label and (other.family, other.label) == (kernel.family, kernel.label):
+            reason = f"pinned by {_who(stored)} for {other.shape_text}, not {kernel.shape_text}"
+            shapes.append(_suggested(kernel, stored, context, reason))
+    pinned = [
+        _suggested(kernel, stored, context, f"pinned by {_who(stored)} {difference_text(context, here)}")
+        for stored, context in own
+    ]
+    return pinned, shapes
+
+
+def _readable(store: Store, kernel_key: str) -> Kernel | None:
+    try:
+        return store.kernel(kernel_key)
+    except StoreError:
+        return None
+
+
+def _who(stored: StoredPin) -> str:
+    return stored.pin.author or "somebody"
+
+
+def _suggested(kernel: Kernel, stored: StoredPin, origin: Context, reason: str) -> Suggestion:
+    pin = stored.pin
+    return Suggestion(kernel.key, pin.schedule, origin, reason, author=pin.author, note=pin.note, at=pin.at)
+
+
+def check_pins_built(
+    pinned: Mapping[str, Schedule], built: Mapping[str, Schedule], names: Mapping[str, str] | None = None
+) -> None:
+    """Compare the schedules that an assembled module or a worker reports with the pins, both by structural key.
+
+    A pinned kernel that was not built at all is of another program and says nothing. `names` are for the sentence.
+    Raises SilentFallbackError.
+    """
+    for key, pin in pinned.items():
+        if key in built and built[key] != pin:
+            name = (names or {}).get(key, key)
+            raise SilentFallbackError(f"{name} is pinned, and was built with {_difference(pin, built[key])}")
+
+
+def check_source_built(kernel: Kernel, pin: Schedule, built: KernelSource, target: Target) -> None:
+    """Compare the very source that was compiled with what the pin renders to on `target`.
+
+    Raises SilentFallbackError.
+    """
+    wanted = render(kernel, pin, target, pdl=built.pdl)
+    if wanted.fingerprint == built.fingerprint:
+        return
+    facts = ("num_warps", "num_stages", "grid", "arguments", "text")
+    differs = next((fact for fact in facts if getattr(wanted, fact) != getattr(built, fact)), "text")
+    said = (
+        f"{getattr(built, differs)} instead of {getattr(wanted, differs)}" if differs in facts[:3] else "another text"
+    )
+    raise SilentFallbackError(
+        f"{kernel.label or kernel.family} {kernel.shape_text} is pinned to {pin}, and its source was built with "
+        f"{differs.replace('_', ' ')} {said}: the pin was not followed"
+    )
+
+
+def _difference(pin: Schedule, built: Schedule) -> str:
+    own, other = built.as_dict(), pin.as_dict()
+    differing = [name for name in sorted({*own, *other}) if own.get(name) != other.get(name)]
+    words = [f"{name}={own.get(name, 'nothing')} instead of {other.get(name, 'nothing')}" for name in differing]
+    return ", ".join(words) + ": the pin was not followed"
+
+
+def in_place_of(store: Store, kernel_key: str, context_key: str) -> StoredPin | None:
+    """The pin in force for the kernel in this context."""
+    place = (kernel_key, context_key)
+    return next((one for one in store.pins() if (one.pin.kernel_key, one.context_key) == place), None)
+
+
+def renamed(note: str, author: str, who: str) -> str:
+    """The note of a pin that `who` takes over from `author`."""
+    return note if author in ("", who) else f"{note} (from {author})".strip()

@@ -1,0 +1,255 @@
+"""Schedules as one JSON file that another machine reads: what was chosen for which kernel, and what says so.
+
+The format, version 1. Times are in us, sizes in bytes, moments in seconds since 1970 (UTC); a key that may be absent
+is marked with ?, and unknown keys are ignored.
+
+    {"format": "emmy schedules", "version": 1, "emmy": product version, "command": what wrote the file, "at": moment,
+     "reproduce": [command, ...],                       the tuning runs whose results these are
+     "contexts": {name: {"gpu", "capability", "driver", "torch", "triton", "ptxas", "cold_l2", "target"?: {...}}},
+     "kernels": {structural key: {"label", "shape", "body": {...}}},  the body is enough to tune the kernel again
+     "schedules": [{"kernel": key, "context": name, "schedule": {knob: value},
+                    "acf": hash of the controls file, "" = none,
+                    "pin"?: {"author", "at", "note"},
+                    "evidence": [{"regime", "us", "low_us", "high_us", "samples": [...], "error"?, "registers"?,
+                                  "spills"?, "shared_bytes"?}]}]}
+
+Reading verifies: a body is parsed as data and must be the kernel of its key, a context that of its name, a time a
+number above zero. Nothing of a file is executed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from engine.ir import GraphError
+from engine.ir.json_form import kernel_from_json, kernel_to_json
+from engine.ir.kernel import Kernel
+from engine.store import StoreError
+from engine.vocabulary import BuildReport, Context, Measurement, Pin, Regime, Schedule, Status, Target, Timing
+
+FORMAT = "emmy schedules"
+VERSION = 1
+MAX_SCHEDULES = 100_000
+ACF = "ACF"
+"""The knob that holds the hash of a controls file."""
+
+
+class BadScheduleFile(StoreError):
+    """The file holds no schedules that can be read; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileSchedule:
+    """One schedule of a file. `pin` is None unless it was pinned there; `evidence` are ok results in its context."""
+
+    kernel_key: str
+    schedule: Schedule
+    context: Context
+    pin: Pin | None
+    evidence: tuple[Measurement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleFile:
+    """Everything a file says. `targets` are the chips of the contexts that name one, by context key.
+
+    `unread` are sentences on kernels whose bodies are not what their keys say; their schedules are left out.
+    """
+
+    kernels: Mapping[str, Kernel]
+    schedules: tuple[FileSchedule, ...]
+    targets: Mapping[str, Target]
+    reproduce: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+
+
+def schedule_file_text(content: ScheduleFile, *, emmy: str, command: str, at: float) -> str:
+    """The file's text."""
+    contexts = {one.context.key: one.context for one in content.schedules}
+    data = {
+        "format": FORMAT,
+        "version": VERSION,
+        "emmy": emmy,
+        "command": command,
+        "at": at,
+        "reproduce": list(content.reproduce),
+        "contexts": {key: _context_data(context, content.targets.get(key)) for key, context in contexts.items()},
+        "kernels": {
+            key: {"label": kernel.label, "shape": kernel.shape_text, "body": json.loads(kernel_to_json(kernel))}
+            for key, kernel in content.kernels.items()
+        },
+        "schedules": [_schedule_data(one) for one in content.schedules],
+    }
+    return json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def is_schedule_file(document: object) -> bool:
+    """Whether a JSON document says that it is one, of whatever version."""
+    return isinstance(document, dict) and document.get("format") == FORMAT
+
+
+def read_schedule_file(document: Mapping[str, Any], name: str) -> ScheduleFile:
+    """Parse and verify a document; `name` is the file's, for sentences. Raises BadScheduleFile."""
+    if document.get("version") != VERSION:
+        said = str(document.get("version"))[:40]
+        raise BadScheduleFile(f"{name} is of version {said!r}, and this Emmy reads version {VERSION}: upgrade emmy-tui")
+    try:
+        return _file(document)
+    except BadScheduleFile as error:
+        raise BadScheduleFile(f"{name} is not imported: {error}") from None
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
+        what = f"it lacks {error}" if isinstance(error, KeyError) else " ".join(str(error)[:120].split())
+        raise BadScheduleFile(f"{name} is not imported: it is no sound file of schedules ({what})") from None
+
+
+def _file(document: Mapping[str, Any]) -> ScheduleFile:
+    contexts, targets = {}, {}
+    for key, row in _object(document["contexts"], "contexts").items():
+        contexts[key], target = _context(key, _object(row, f"context {key[:40]!r}"))
+        if target is not None:
+            targets[key] = target
+    kernels: dict[str, Kernel] = {}
+    unread: dict[str, str] = {}
+    for key, row in _object(document["kernels"], "kernels").items():
+        try:
+            kernels[key] = _kernel(key, _object(row, f"kernel {key[:40]!r}"))
+        except GraphError as error:
+            unread[key] = f"kernel {key[:40]!r} can't be read: {error}"
+    rows = document["schedules"]
+    if not isinstance(rows, list) or len(rows) > MAX_SCHEDULES:
+        raise BadScheduleFile(f'"schedules" is no list of at most {MAX_SCHEDULES} schedules')
+    schedules = tuple(
+        _schedule(number, _object(row, f"schedule {number}"), {*kernels, *unread}, contexts)
+        for number, row in enumerate(rows, start=1)
+    )
+    reproduce = document.get("reproduce", [])
+    if not isinstance(reproduce, list) or not all(isinstance(command, str) for command in reproduce):
+        raise BadScheduleFile('"reproduce" is no list of commands')
+    read = tuple(one for one in schedules if one.kernel_key in kernels)
+    return ScheduleFile(kernels, read, targets, tuple(reproduce), tuple(unread.values()))
+
+
+def _context_data(context: Context, target: Target | None) -> dict[str, object]:
+    return {**asdict(context), **({"target": asdict(target)} if target is not None else {})}
+
+
+def _context(key: str, row: Mapping[str, Any]) -> tuple[Context, Target | None]:
+    values = {field.name: row[field.name] for field in fields(Context)}
+    for name, value in values.items():
+        if not isinstance(value, bool if name == "cold_l2" else str):
+            raise BadScheduleFile(f"{name} of context {key[:40]!r} is of the wrong type")
+    context = Context(**values)
+    if context.key != key:
+        raise BadScheduleFile(f"context {key[:40]!r} was edited: its name isn't that of its versions")
+    return context, _target(row["target"]) if row.get("target") is not None else None
+
+
+def _target(row: Any) -> Target:
+    values: dict[str, Any] = {}
+    for field in fields(Target):
+        number = _number(row, field.name)
+        values[field.name] = number if field.name.startswith(("peak", "memory")) else int(number)
+    return Target(**values)
+
+
+def _kernel(key: str, row: Mapping[str, Any]) -> Kernel:
+    kernel = kernel_from_json(json.dumps(row["body"]))
+    if kernel.key != key:
+        raise GraphError("its body is another kernel's")
+    return kernel
+
+
+def _schedule_data(one: FileSchedule) -> dict[str, object]:
+    knobs = one.schedule.as_dict()
+    data: dict[str, object] = {"kernel": one.kernel_key, "context": one.context.key, "schedule": knobs}
+    data["acf"] = knobs.get(ACF, "")
+    if one.pin is not None:
+        data["pin"] = {"author": one.pin.author, "at": one.pin.at, "note": one.pin.note}
+    return {**data, "evidence": [_evidence_data(result) for result in one.evidence]}
+
+
+def _evidence_data(result: Measurement) -> dict[str, object]:
+    timing, build = result.timing, result.build
+    if timing is None:
+        raise ValueError("a failed result is no evidence")
+    data: dict[str, object] = {"regime": str(result.regime), "us": timing.median_us}
+    data |= {"low_us": timing.low_us, "high_us": timing.high_us, "samples": list(timing.samples)}
+    rest = {"error": result.error, "registers": build.registers, "spills": build.spills}
+    rest |= {"shared_bytes": build.shared_bytes}
+    return data | {name: value for name, value in rest.items() if value is not None and math.isfinite(value)}
+
+
+def _schedule(number: int, row: Mapping[str, Any], kernels: set[str], contexts: Mapping[str, Context]) -> FileSchedule:
+    where = f"schedule {number}"
+    key, name = row["kernel"], row["context"]
+    if key not in kernels or name not in contexts:
+        raise BadScheduleFile(f"{where} names a kernel or a context that the file doesn't hold")
+    knobs = _object(row["schedule"], f"the knobs of {where}")
+    if not knobs or not all(isinstance(value, int | str) for value in knobs.values()):
+        raise BadScheduleFile(f"{where} is no object of knob values")
+    schedule = Schedule.of(knobs)
+    if row.get("acf", "") != knobs.get(ACF, ""):
+        raise BadScheduleFile(f"{where} names two controls files")
+    rows = row["evidence"]
+    if not isinstance(rows, list):
+        raise BadScheduleFile(f"the evidence of {where} is no list")
+    evidence = tuple(_evidence(_object(one, where), key, schedule, name, where) for one in rows)
+    return FileSchedule(key, schedule, contexts[name], _pin(row.get("pin"), key, schedule, where), evidence)
+
+
+def _pin(row: Any, key: str, schedule: Schedule, where: str) -> Pin | None:
+    if row is None:
+        return None
+    pin = _object(row, f"the pin of {where}")
+    author, note = pin.get("author", ""), pin.get("note", "")
+    if not isinstance(author, str) or not isinstance(note, str):
+        raise BadScheduleFile(f"the pin of {where} has an author or a note that is no text")
+    return Pin(key, schedule, author, _number(pin, "at"), note)
+
+
+def _evidence(row: Mapping[str, Any], key: str, schedule: Schedule, context: str, where: str) -> Measurement:
+    us, low, high = (_number(row, name) for name in ("us", "low_us", "high_us"))
+    samples = row["samples"]
+    if not isinstance(samples, list) or not all(_is_number(sample) for sample in samples):
+        raise BadScheduleFile(f"the samples of {where} are no list of times")
+    if not (us > 0 and 0 <= low <= us <= high):
+        raise BadScheduleFile(f"the times of {where} are no times: {low} to {us} to {high} us")
+    sizes = {name: row.get(name) for name in ("registers", "spills", "shared_bytes")}
+    if any(value is not None and (not isinstance(value, int) or abs(value) >= 2**31) for value in sizes.values()):
+        raise BadScheduleFile(f"a size of {where} is no whole number")
+    return Measurement(
+        key,
+        schedule,
+        Regime(row["regime"]),
+        context,
+        Status.OK,
+        Timing(us, low, high, tuple(float(sample) for sample in samples)),
+        build=BuildReport(**sizes),
+        error=_number(row, "error") if row.get("error") is not None else None,
+    )
+
+
+def _object(value: Any, what: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise BadScheduleFile(f"{what} is no object")
+    return value
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _number(row: Mapping[str, Any], name: str) -> float:
+    value = row[name]
+    if not _is_number(value):
+        raise BadScheduleFile(f"{name} is {str(value)[:40]!r} and no number")
+    return float(value)
+
+
+def sorted_schedules(found: Sequence[FileSchedule]) -> tuple[FileSchedule, ...]:
+    """In an order that depends on the content alone."""
+    return tuple(sorted(found, key=lambda one: (one.kernel_key, one.context.key, one.schedule.key)))

@@ -1,0 +1,154 @@
+"""One signature of a call, from its arguments to something that runs: captured, chosen, built, and checked once.
+
+The evidence is that of this GPU and these versions. Where there is no GPU, Triton's interpreter runs the kernels if it
+was asked to (TRITON_INTERPRET=1), with the evidence of the newest recorded run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from engine.capture.live import LiveProgram, capture_call
+from engine.deploy.deployment import Deployment, deployment
+from engine.deploy.execution import Runner, WeightsMoved, check_against, make_runner
+from engine.prior import steering
+from engine.runtime import interprets, read_context, read_target
+from engine.store import Store, default_database_path
+from engine.vocabulary import Target
+
+
+class Unsuitable(Exception):
+    """The call can't run as a deployment; the text is one sentence for a person."""
+
+
+@dataclass(slots=True)
+class Deployed:
+    """A call of one signature that runs: give it the tensors among the arguments, in order.
+
+    `held` are tensors that the function holds and the kernels read.
+    """
+
+    live: LiveProgram
+    deployment: Deployment
+    runner: Runner
+    strides: tuple[tuple[int, ...], ...]
+
+    @property
+    def held(self) -> list[torch.Tensor]:
+        return [source for source in self.live.sources if isinstance(source, torch.Tensor)]
+
+    def inputs(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """The program's inputs, in its order."""
+        return [source if isinstance(source, torch.Tensor) else tensors[source] for source in self.live.sources]
+
+    def __call__(self, tensors: Sequence[torch.Tensor]) -> Any:
+        """What the call returns. Raises WeightsMoved."""
+        outputs = self.runner(self.inputs(tensors))
+        return self.live.rebuild([_laid_out(*pair) for pair in zip(outputs, self.strides, strict=True)])
+
+
+def deploy_call(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    fixed: frozenset[int],
+    database: Path | None,
+    strict: bool,
+    *,
+    pins: bool = True,
+    text: str = "",
+) -> Deployed:
+    """Capture the call, choose, build and check. Nothing of the function's own effects is repeated but its values.
+
+    `fixed` are positions among the call's tensors that never change. Raises CaptureError, DeploymentError, StoreError,
+    BuildError and Unsuitable, each a sentence.
+    """
+    leaves = pytree.tree_leaves((args, kwargs))
+    tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+    device = _one_device(tensors)
+    refuse_place(device)
+    refuse_values(leaves)
+    live = capture_call(function, args, kwargs, text, fixed)
+    with opened(database) as store:
+        context_key, target = place(store, device)
+        chosen = deployment(
+            live.program, store, context_key, target, steering(store.path).latest, strict=strict, pins=pins
+        )
+    entry = Deployed(live, chosen, _unready, ())
+    inputs = entry.inputs(tensors)
+    if len({tensor.device for tensor in inputs}) > 1:
+        raise Unsuitable("its tensors and weights lie on several devices")
+    entry.runner = make_runner(chosen, live.program.graph, inputs)
+    eager = [leaf for leaf in pytree.tree_leaves(function(*args, **kwargs)) if isinstance(leaf, torch.Tensor)]
+    try:
+        wrong = check_against(live.program.graph, inputs, entry.runner(inputs), eager)
+    except WeightsMoved:
+        raise Unsuitable("its weights move while it runs") from None
+    if wrong:
+        raise Unsuitable(f"the kernels chosen for it don't give what eager gives ({wrong})")
+    entry.strides = tuple(tuple(value.stride()) for value in eager)
+    return entry
+
+
+def refuse_values(leaves: Sequence[Any]) -> None:
+    """Raises Unsuitable for an argument whose value can't be compared from call to call."""
+    for leaf in leaves:
+        if not isinstance(leaf, torch.Tensor | int | float | bool | str | None):
+            raise Unsuitable(f"an argument is a {type(leaf).__name__}, which is neither a tensor nor a plain value")
+
+
+def place(store: Store, device: torch.device) -> tuple[str, Target]:
+    """Key of the context, and the chip: this GPU's; where Triton interprets, those of the newest recorded run."""
+    if device.type == "cuda":
+        index = device.index or 0
+        return read_context(index).key, read_target(index)
+    latest = store.latest_run()
+    return (latest.context_key, store.target(latest.context_key)) if latest else ("", Target())
+
+
+def refuse_place(device: torch.device) -> None:
+    """Raises Unsuitable for a device that no kernel runs on."""
+    if device.type not in ("cuda", "cpu"):
+        raise Unsuitable(f"it runs on {device.type}, and kernels are generated for CUDA GPUs")
+    if device.type == "cpu" and not interprets():
+        raise Unsuitable(
+            "its tensors lie on the CPU, and kernels are generated for CUDA GPUs (TRITON_INTERPRET=1 interprets them"
+            " there, slowly)"
+        )
+
+
+@contextlib.contextmanager
+def opened(database: Path | None) -> Iterator[Store]:
+    """The database, to be read; an empty one where the user has none yet. Raises StoreError."""
+    path = database or default_database_path()
+    if database is None and not path.exists():
+        with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder) / "empty.db") as store:
+            yield store
+        return
+    with Store.open(path, read_only=True) as store:
+        yield store
+
+
+def _one_device(tensors: Sequence[torch.Tensor]) -> torch.device:
+    if not tensors:
+        raise Unsuitable("no argument is a tensor")
+    return tensors[0].device
+
+
+def _laid_out(output: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:
+    """The output with eager's strides."""
+    if output.stride() == strides or output.numel() == 0:
+        return output
+    return torch.empty_strided(output.shape, strides, dtype=output.dtype, device=output.device).copy_(output)
+
+
+def _unready(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    raise RuntimeError("the deployment was called before it was built")

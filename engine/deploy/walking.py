@@ -1,0 +1,106 @@
+"""Structural forks of a program that nobody tuned: each answered by the kernels that its answers make.
+
+A kernel costs what it was measured to take in this context, and what the prior says where it was not. The walk answers
+one fork after the other, each with the rest of the path at its first options, so it takes as many groupings as there
+are options and not as many as there are paths.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from engine.codegen import declined_because, is_generated
+from engine.grouping import GroupingSpace, grouping_space
+from engine.ir.graph import Graph
+from engine.ir.kernel import Kernel
+from engine.ir.plan import Grouping
+from engine.prior import Prior, score_options
+from engine.store import Store
+from engine.vocabulary import Option, Target
+
+LAUNCH_US = 2.0
+"""What a library's call costs besides its memory traffic, about a launch."""
+
+Path = tuple[Option, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A fork with the answer taken: `us` is what the program is thought to take with it, `runner_up` the next best."""
+
+    fork: str
+    answer: str
+    us: float
+    runner_up: str
+    runner_up_us: float | None
+
+
+def walk_forks(
+    graph: Graph, store: Store, context_key: str, target: Target, prior: Prior
+) -> tuple[Grouping, tuple[Step, ...]]:
+    """The grouping that the walk ends at, and how it went. Raises GraphError for a graph that is no verified one."""
+    space = grouping_space(graph)
+    costs = _Costs(store, context_key, target, prior)
+    sums: dict[Path, float] = {}
+    path: Path = ()
+    steps: list[Step] = []
+    while (fork := space.fork(path)) is not None:
+        ranked = sorted((_completed(space, (*path, option), costs, sums), i) for i, option in enumerate(fork.options))
+        options = [fork.options[i] for _, i in ranked]
+        second = ranked[1][0] if len(ranked) > 1 and math.isfinite(ranked[1][0]) else None
+        steps.append(
+            Step(
+                fork.name, _answer(options[0]), ranked[0][0], _answer(options[1]) if second is not None else "", second
+            )
+        )
+        path = (*path, options[0])
+    return space.grouping(path), tuple(steps)
+
+
+class _Costs:
+    """Times of kernels in us, measured or predicted, each looked up once."""
+
+    def __init__(self, store: Store, context_key: str, target: Target, prior: Prior) -> None:
+        self._store = store
+        self._context_key = context_key
+        self._target = target
+        self._prior = prior
+        self._known: dict[str, float] = {}
+
+    def of(self, kernel: Kernel) -> float:
+        if kernel.key not in self._known:
+            self._known[kernel.key] = self._looked_up(kernel)
+        return self._known[kernel.key]
+
+    def _looked_up(self, kernel: Kernel) -> float:
+        if not is_generated(kernel):
+            return kernel.bytes_moved / self._target.memory_bandwidth * 1e6 + LAUNCH_US
+        if declined_because(kernel) is not None:
+            return math.inf
+        measured = self._store.best_known(kernel.key, self._context_key)
+        if measured is not None and measured.us is not None:
+            return measured.us
+        (speed,) = score_options(self._prior, kernel, self._target, {}, [Option(())])
+        return 1.0 / speed if speed > 0 else math.inf
+
+
+def _completed(space: GroupingSpace, path: Path, costs: _Costs, sums: dict[Path, float]) -> float:
+    """The time, in us, of the grouping that the first option of every fork after `path` leads to; infinite for none."""
+    walked = [path]
+    while path not in sums:
+        fork = space.fork(path)
+        if fork is None:
+            counts = space.grouping(path).kernel_counts().values()
+            sums[path] = sum(costs.of(kernel) * count for kernel, count in counts)
+        elif fork.options:
+            path = (*path, fork.options[0])
+            walked.append(path)
+        else:
+            sums[path] = math.inf
+    sums.update(dict.fromkeys(walked, sums[path]))
+    return sums[path]
+
+
+def _answer(option: Option) -> str:
+    return " ".join(str(value) for _, value in option.knobs)

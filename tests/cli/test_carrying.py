@@ -1,0 +1,106 @@
+"""`emmy export`, `import` and `merge` from end to end, and the sentences for what can't be carried."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from engine.cli.application import main
+from engine.store import Store
+from tests.deploy.samples import HERE, THERE, fill, matmul
+
+
+def leave(*arguments: str | Path) -> int:
+    with pytest.raises(SystemExit) as left:
+        main([str(argument) for argument in arguments])
+    return int(left.value.code or 0)
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    return fill(tmp_path / "tune.db")
+
+
+def test_schedules_travel(database: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "best.json"
+    assert leave("export", "--db", database, "--best", "--kernel", "matmul", "-o", file) == 0
+    assert capsys.readouterr().out == f"wrote 1 schedule to {file}\n"
+    other = fill(tmp_path / "other.db", THERE)
+    assert leave("import", file, "--db", other, "--json") == 0
+    (record,) = json.loads(capsys.readouterr().out)
+    assert (record["suggestions"], record["results"], record["left_out"]) == (1, 0, [])
+    assert leave("pins", "--db", other) == 0
+    assert "measured on NVIDIA H200, not NVIDIA B200" in capsys.readouterr().out
+    assert leave("explain", "--db", other) == 0
+    assert "a suggestion decides nothing here: measured on NVIDIA H200, not NVIDIA B200: " in capsys.readouterr().out
+    assert leave("explain", "--db", other, "--json") == 0
+    (explained,) = json.loads(capsys.readouterr().out)
+    assert [one["gpu"] for one in explained["suggestions"]] == ["NVIDIA H200"]
+    assert leave("import", file, "--db", database) == 0
+    assert "0 new results" in capsys.readouterr().out
+
+
+def test_databases_merge(database: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = fill(tmp_path / "other.db", THERE, size=512)
+    assert leave("merge", database, other, "-o", tmp_path / "both.db", "--json") == 0
+    record = json.loads(capsys.readouterr().out)
+    assert [source["new_runs"] for source in record["sources"]] == [1, 1]
+    assert leave("merge", tmp_path / "both.db", other) == 0
+    assert "0 new runs, 0 new kernels, 0 new results, 0 new pins" in capsys.readouterr().out
+    with Store.open(tmp_path / "both.db", read_only=True) as store:
+        assert len(store.kernels()) == 3
+        assert {context.gpu for context in store.contexts()} == {HERE.gpu, THERE.gpu}
+        assert store.best_known(matmul().key, HERE.key).us == 9.5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence", "code"),
+    [
+        (("merge", "tune.db"), "one database is merged with nothing", 2),
+        (("merge", "tune.db", "none.db"), "there is no database at", 2),
+        (("merge", "tune.db", "broken.json"), "is no SQLite database", 2),
+        (("merge", "tune.db", "tune.db", "-o", "tune.db"), "exists already", 2),
+        (("export", "--db", "tune.db", "--pins", "-o", "x"), "nothing is pinned", 2),
+        (("export", "--db", "tune.db", "--kernel", "softmax", "-o", "x"), "nothing was measured", 2),
+        (("export", "--db", "tune.db", "-o", "no/where"), "can't be written", 1),
+        (("export", "--db", "none.db", "-o", "x"), "there is no database at", 2),
+        (("export", "--db", "tune.db", "matmul", "-o", "x"), "give --python", 2),
+        (("export", "--db", "tune.db", "--python", "--best", "-o", "x"), "leave --kernel", 2),
+        (("export", "--db", "tune.db", "--python", "softmax", "-o", "x"), "no run of", 2),
+        (("import", "broken.json", "--db", "tune.db"), "no complete JSON", 2),
+        (("import", "other.json", "--db", "tune.db"), "of no known format", 2),
+        (("import", "newer.json", "--db", "tune.db"), "upgrade emmy-tui", 2),
+    ],
+)
+def test_what_cant_be_carried_is_one_sentence(
+    database: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...],
+    sentence: str,
+    code: int,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("broken.json").write_text('{"format": "emmy schedules", "version": 1, "kern')
+    Path("other.json").write_text("{}")
+    Path("newer.json").write_text('{"format": "emmy schedules", "version": 2}')
+    before = sorted(path.name for path in tmp_path.iterdir())
+    assert leave(*arguments) == code
+    complaint = capsys.readouterr().err
+    assert sentence in complaint
+    assert complaint.count("\n") == 1
+    after = sorted(path.name for path in tmp_path.iterdir() if not path.name.endswith(("-wal", "-shm")))
+    assert set(after) - set(before) <= {"xdg_data_home", "xdg_state_home", "xdg_cache_home"}
+
+
+def test_a_program_becomes_a_module(database: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "tuned.py"
+    assert leave("export", "--db", database, "--python", "torch.matmul", "-o", file) == 0
+    assert capsys.readouterr().out.startswith("wrote 1 kernel of torch.matmul(x, w)")
+    text = file.read_text()
+    assert "def run(x, w):" in text
+    assert "deploy measurement, 9.50 us" in text
+    assert "engine" not in text.replace("emmy", "")

@@ -1,0 +1,82 @@
+"""`emmy pin`, `unpin` and `pins` on a real database: what is kept, what is refused, and in which words."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from engine.cli.application import main
+from engine.store import Store
+from tests.deploy.samples import HERE, OLDER, fill, matmul, schedules
+
+
+def leave(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as left:
+        main(list(arguments))
+    return int(left.value.code or 0)
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    return fill(tmp_path / "tune.db")
+
+
+def test_a_pin_is_kept_with_who_when_and_why(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    best = schedules(matmul(), 1)[0]
+    assert leave("pin", "matmul", "num_warps=8", "--note", "steady", "--db", str(database)) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("pinned matmul 256x256x256 float32 to BLOCK_M=")
+    with Store.open(database) as store:
+        (stored,) = store.pins()
+    assert stored.pin.schedule.as_dict() == {**best.as_dict(), "NUM_WARPS": 8}
+    assert stored.pin.note == "steady"
+    assert stored.pin.author
+    assert leave("pin", "matmul", "--db", str(database)) == 0
+    assert "in place of another pin" in capsys.readouterr().out
+    assert leave("pins", "--db", str(database), "--json", "--history") == 0
+    record = json.loads(capsys.readouterr().out)
+    assert [pin["standing"] for pin in record["pins"]] == ["ok"]
+    assert [pin["note"] for pin in record["ended"]] == ["steady"]
+    assert leave("unpin", "matmul", "--db", str(database)) == 0
+    assert leave("pins", "--db", str(database)) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "nothing is pinned"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("pin", "matmul", "BLOCK_N=3"), "can't be pinned to BLOCK_M="),
+        (("pin", "matmul", "COLOR=3"), "COLOR is no knob"),
+        (("pin", "matmul", "fast"), "fast is no knob value"),
+        (("pin", "softmax"), "no kernel of"),
+        (("pin", "float32"), "'float32' is 2 kernels"),
+        (("pin", "matmul", "--context", "x"), "no context 'x' is recorded"),
+        (("pin", "matmul", "--note", "x" * 10_001), "--note has more than"),
+        (("unpin", "matmul"), "has no pin"),
+        (("unpin", "matmul", "--context", "x"), "has no pin in context x"),
+    ],
+)
+def test_what_cant_be_pinned_is_one_sentence(
+    database: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], sentence: str
+) -> None:
+    assert leave(*arguments, "--db", str(database)) == 2
+    complaint = capsys.readouterr().err
+    assert sentence in complaint
+    assert complaint.count("\n") == 1
+    with Store.open(database, read_only=True) as store:
+        assert store.pins() == ()
+
+
+def test_a_pin_for_another_context_warns(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with Store.open(database) as store:
+        store.record_context(OLDER)
+    schedule = str(schedules(matmul(), 1)[0]).split()
+    assert leave("pin", "matmul", *schedule, "--context", OLDER.key, "--db", str(database)) == 0
+    assert "with triton 3.5.0, not 3.6.0" in capsys.readouterr().err
+    assert leave("pins", "--db", str(database)) == 0
+    assert "other context" in capsys.readouterr().out
+    assert leave("pin", "matmul", "--context", HERE.key, "--db", str(database)) == 0
+    assert leave("unpin", "matmul", "--db", str(database)) == 2
+    assert "pinned in 2 contexts" in capsys.readouterr().err

@@ -1,0 +1,125 @@
+"""`engine.compile` and the backend of torch.compile, without a GPU: in Triton's interpreter, and left to eager."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import engine
+from engine.capture import capture
+from engine.ir.plan import Program
+from engine.store import Store
+from tests.tune.fake_device import FakeDevice
+from tests.tune.rig import tune_with
+
+ROOT = Path(__file__).parents[2]
+ROUNDING = 5e-6
+LIMIT_S = 280
+pytestmark = pytest.mark.timeout(LIMIT_S + 20)
+CODE = "F.gelu(F.linear(torch.randn(8, 16), torch.randn(32, 16), torch.randn(32)))"
+
+
+def in_interpreter(part: str, about: Path | str) -> dict[str, Any]:
+    environment = {**os.environ, "TRITON_INTERPRET": "1", "XDG_DATA_HOME": str(ROOT / "no such folder")}
+    command = [sys.executable, "-m", "tests.deploy.interpreted", part, str(about)]
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=LIMIT_S, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("tuned") / "t.db"
+    tune_with(path, FakeDevice(), Program(capture(CODE).graph, CODE))
+    return path
+
+
+def test_what_was_tuned_is_what_runs_however_it_is_called(tuned: Path) -> None:
+    found = in_interpreter("recorded", tuned)
+    assert max(found["errors"]) < ROUNDING
+    with Store.open(tuned, read_only=True) as store:
+        (run,) = store.runs()
+        rows = [row for row in store.recorded_groupings(run.id) if row.whole_us is not None]
+    fastest = min(row.whole_us or 0.0 for row in rows)
+    assert len(found["ways"]) == 3
+    for way in found["ways"]:
+        assert (way["us"], way["predicted"]) == (fastest, [])
+        assert {source for _, _, source in way["forks"]} == {"assembled graph"}
+        assert way["schedules"] == found["ways"][0]["schedules"]
+
+
+def test_a_call_is_guarded_and_what_it_cant_take_is_said(tmp_path: Path) -> None:
+    found = in_interpreter("guards", tmp_path / "t.db")
+    assert max(found["errors"]) < ROUNDING
+    assert found["builds"] == [1, 2, 3, 4]
+    assert "doesn't train" in found["training"]
+    assert "torch.no_grad()" in found["training"]
+    assert "no measurement and no pin decides" in found["strict"]
+    assert "there is no database at" in found["no_database"]
+    assert found["keys"]
+    assert found["parameters"] == ["weight", "bias"]
+    assert max(found["outputs"]) < ROUNDING
+    assert found["aliases"] == [True, True]
+    assert found["rest"] == [3, None]
+    assert found["apart"]
+    assert found["values_build"] == 2
+    causes = ["changes one of its arguments in place", "asks for the values of a tensor", "rand_like", "linalg_svdvals"]
+    assert len(found["eager"]) == len(causes)
+    for (right, said), cause in zip(found["eager"], causes, strict=True):
+        assert right
+        assert len(said) == 1
+        assert cause in said[0]
+
+
+def test_three_lengths_are_built_three_times_and_no_more(tmp_path: Path) -> None:
+    found = in_interpreter("lengths", tmp_path / "t.db")
+    for way in found.values():
+        assert way["builds"] == 3
+        assert way["graphs"] <= 3
+        assert max(way["errors"]) < ROUNDING
+
+
+def test_a_decoder_and_an_encoder_with_convolutions_are_one_graph_each_and_right() -> None:
+    """Every shipped kind is run so on a GPU; here these two, because the interpreter is slow."""
+    kinds = "qwen3,whisper"
+    found = in_interpreter("models", kinds)
+    assert list(found) == kinds.split(",")
+    for kind, facts in found.items():
+        assert (facts["graphs"], facts["breaks"], facts["deployed"], facts["said"]) == (1, {}, 1, []), kind
+        assert facts["error"] < ROUNDING
+
+
+def test_without_a_gpu_the_call_runs_in_eager_and_says_so_once() -> None:
+    if os.environ.get("TRITON_INTERPRET") or torch.cuda.is_available():
+        pytest.skip("this process can run kernels")
+    call = engine.compile(torch.sin)
+    x = torch.randn(4, 4)
+    with pytest.warns(UserWarning, match="kernels are generated for CUDA GPUs") as warned:
+        results = [call(x) for _ in range(3)]
+    assert len(warned) == 1
+    assert all(torch.equal(result, torch.sin(x)) for result in results)
+
+
+def test_an_option_that_the_backend_has_not_is_refused() -> None:
+    backend = import_module("engine.deploy.backend").emmy_backend
+    graph = torch.fx.symbolic_trace(lambda a: a.sin())
+    with pytest.raises(ValueError, match="has the options db and strict_evidence, not level"):
+        backend(graph, [], options={"level": 3})
+
+
+def test_torch_finds_the_backend_by_its_name() -> None:
+    points = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]["torch_dynamo_backends"]
+    module, _, name = points["emmy"].partition(":")
+    assert callable(getattr(import_module(module), name))

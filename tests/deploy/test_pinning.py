@@ -1,0 +1,80 @@
+"""A pin decides where it was made; elsewhere it is a suggestion, and what was built is compared with it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from engine.codegen import render
+from engine.deploy import (
+    SilentFallbackError,
+    check_pins_built,
+    check_source_built,
+    difference_text,
+    pin_context,
+    schedules_to_try,
+    suggestions_for,
+    unpinnable_because,
+)
+from engine.store import Store, StoreError, Suggestion
+from engine.vocabulary import Schedule, Target
+from tests.deploy.samples import HERE, OLDER, THERE, fill, matmul, relu, schedules
+
+
+def test_a_legal_schedule_can_be_pinned_and_another_cant(tmp_path: Path) -> None:
+    kernel = matmul()
+    good = schedules(kernel, 1)[0]
+    with Store.open(fill(tmp_path / "a.db")) as store:
+        assert pin_context(store, kernel.key) == HERE.key
+        assert unpinnable_because(kernel, good, store, HERE.key) == ""
+        illegal = Schedule.of({**good.as_dict(), "BLOCK_N": 3})
+        assert "BLOCK_N=3" in unpinnable_because(kernel, illegal, store, HERE.key)
+    with Store.open(tmp_path / "empty.db") as store, pytest.raises(StoreError, match="no run"):
+        pin_context(store, kernel.key)
+
+
+def test_pins_of_other_contexts_and_shapes_are_suggestions(tmp_path: Path) -> None:
+    kernel, other = matmul(), matmul(512)
+    mine, older, imported, shape = schedules(kernel, 4)
+    path = fill(tmp_path / "a.db")
+    with Store.open(path) as store:
+        for context in (OLDER, THERE):
+            store.record_context(context, Target())
+        store.record_kernel(other)
+        store.record_pin(kernel.key, mine, HERE.key, author="ana")
+        store.record_pin(kernel.key, older, OLDER.key, author="bo")
+        store.record_pin(other.key, shape, HERE.key, author="cy")
+        store.record_pin(relu().key, schedules(relu(), 1)[0], HERE.key, author="cy")
+        illegal = Schedule.of({**older.as_dict(), "BLOCK_N": 3})
+        store.suggest([Suggestion(kernel.key, one, THERE, "measured there", 3.0) for one in (imported, illegal)])
+        found = suggestions_for(kernel, store, HERE.key)
+        tried = schedules_to_try(kernel, store, HERE.key)
+    assert [one.reason for one in found] == [
+        "pinned by bo with triton 3.5.0, not 3.6.0",
+        "measured there",
+        "pinned by cy for 512x512x512 float32, not 256x256x256 float32",
+    ]
+    assert tried == (mine, older, imported, shape)
+
+
+def test_the_difference_of_two_contexts() -> None:
+    assert difference_text(THERE, HERE) == "on NVIDIA B200, not NVIDIA H200"
+    assert difference_text(OLDER, HERE) == "with triton 3.5.0, not 3.6.0"
+    assert difference_text(replace(HERE, cold_l2=True), HERE) == "with a cold L2"
+    assert difference_text(HERE, HERE) == ""
+
+
+def test_a_silent_fallback_is_an_error() -> None:
+    kernel = matmul()
+    pin, other = schedules(kernel, 2)
+    check_pins_built({kernel.key: pin, "elsewhere": pin}, {kernel.key: pin})
+    with pytest.raises(
+        SilentFallbackError, match=r"^matmul is pinned, and was built with .* instead of .* not followed"
+    ):
+        check_pins_built({kernel.key: pin}, {kernel.key: other}, {kernel.key: "matmul"})
+    for pdl in (False, True):
+        check_source_built(kernel, pin, render(kernel, pin, Target(), pdl=pdl), Target())
+        with pytest.raises(SilentFallbackError, match="matmul 256x256x256 float32 is pinned to"):
+            check_source_built(kernel, pin, render(kernel, other, Target(), pdl=pdl), Target())
