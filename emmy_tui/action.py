@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from emmy_tui.source import Mode
 
-LIVE, VARIANTS, FAILURES, PINS, COMPARE = TABS = ("live", "variants", "failures", "pins", "compare")
+LIVE, VARIANTS, FAILURES, PRIOR, COMPARE, PINS = TABS = ("live", "variants", "failures", "prior", "compare", "pins")
 """The tabs, in the order of their keys, from 1 on."""
 
 
@@ -20,6 +20,7 @@ class Group(StrEnum):
     MOVE = "Move"
     CURVE = "Curve"
     ROWS = "Rows: variants, failures, pins"
+    PRIOR = "Prior"
     COMPARE = "Compare"
     PROGRAM = "Program"
 
@@ -29,7 +30,8 @@ class Now:
     """What decides whether an action works: the source's abilities, and what is on the screen.
 
     `items` counts the rows of the tab's list, `contexts` those of the shown kernel; `undoable` says that this session
-    changed a pin, `filtered` that a filter is on.
+    changed a pin, `filtered` that a filter is on, `corners` counts the forbidden ones,
+    `compiles` what compiles now.
     """
 
     mode: Mode | None = None
@@ -48,6 +50,8 @@ class Now:
     undoable: bool = False
     filtered: bool = False
     contexts: int = 0
+    corners: int = 0
+    compiles: int = 0
 
 
 Decides = Callable[[Now], bool]

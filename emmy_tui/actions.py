@@ -10,10 +10,25 @@ from collections.abc import Callable, Mapping
 
 from textual.binding import Binding, BindingType
 
-from emmy_tui.action import COMPARE, FAILURES, LIVE, PINS, VARIANTS, Action, Explains, Group, Now, because, on_tabs
+from emmy_tui.action import (
+    COMPARE,
+    FAILURES,
+    LIVE,
+    PINS,
+    PRIOR,
+    VARIANTS,
+    Action,
+    Explains,
+    Group,
+    Now,
+    because,
+    on_tabs,
+)
 from emmy_tui.compare_actions import COMPARE_ACTIONS
+from emmy_tui.prior_actions import PRIOR_ACTIONS
 from emmy_tui.row_actions import ROW_ACTIONS
 from emmy_tui.source import Mode
+from emmy_tui.steer_actions import STEER_ACTIONS
 
 _NEEDED = {
     "start": "It starts a run that has ended; this one is on",
@@ -68,8 +83,9 @@ _TABS = {
     LIVE: "The search as it goes",
     VARIANTS: "Every measurement of a kernel",
     FAILURES: "What failed, by cause",
-    PINS: "What a person chose",
+    PRIOR: "What the prior predicts, and how far that is to be trusted",
     COMPARE: "Two runs, kernel by kernel",
+    PINS: "What a person chose",
 }
 
 ACTIONS: tuple[Action, ...] = (
@@ -276,7 +292,7 @@ ACTIONS: tuple[Action, ...] = (
         "Open",
         "Show this kernel; open or close this node; open this row in full",
         Group.MOVE,
-        _on("kernels", "tree", "variants", "clusters", "cluster", "pins", "pairs"),
+        _on("kernels", "tree", "plan", "variants", "clusters", "cluster", "pins", "pairs", "ranked"),
         _FOCUS_FIRST,
         in_list=True,
         footer=5,
@@ -299,7 +315,9 @@ ACTIONS: tuple[Action, ...] = (
     Action("page_up", ("pageup",), "Page up", "One page up", Group.MOVE, palette=False, in_list=True),
     Action("first", ("g", "home"), "First", "First line", Group.MOVE, palette=False, in_list=True),
     Action("last", ("G", "end"), "Last", "Last line", Group.MOVE, palette=False, in_list=True),
+    *STEER_ACTIONS,
     *ROW_ACTIONS,
+    *PRIOR_ACTIONS,
     *COMPARE_ACTIONS,
 )
 
@@ -315,6 +333,8 @@ _SPOKEN = {
     "ctrl+o": "^o",
     "ctrl+s": "^s",
     "slash": "/",
+    "plus": "+",
+    "minus": "-",
     "escape": "esc",
     "pagedown": "pgdn",
     "pageup": "pgup",

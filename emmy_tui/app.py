@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable
 from typing import ClassVar
@@ -23,19 +24,22 @@ from textual.geometry import Size
 from textual.screen import Screen
 
 from emmy_tui._textual_compat import CroppedUpdate
-from emmy_tui.action import LIVE, TABS, Action, Now
+from emmy_tui.action import FAILURES, LIVE, TABS, Action, Now
 from emmy_tui.actions import ACTIONS, BY_NAME, Keys, bindings, first_key, keys_of
+from emmy_tui.database_source import count_programs
 from emmy_tui.desk import Desk
 from emmy_tui.feed import BITE_S, Feed
 from emmy_tui.look import TERMINAL, Look
 from emmy_tui.notice import Failure, Notice
 from emmy_tui.outlet import Outlet
 from emmy_tui.pinning import Pinning
-from emmy_tui.source import Mode, Source, count_programs
+from emmy_tui.source import Mode, Source
+from emmy_tui.steering import Launch, Replays, Steering
 from emmy_tui.tabs.compare import CompareTab
 from emmy_tui.tabs.failures import FailuresTab
 from emmy_tui.tabs.live import LiveTab
 from emmy_tui.tabs.pins import PinsTab
+from emmy_tui.tabs.prior import PriorTab
 from emmy_tui.tabs.variants import VariantsTab
 from emmy_tui.terminal import handle_signals
 from emmy_tui.text import ASCII, UNICODE
@@ -67,6 +71,8 @@ class EmmyApp(Verbs):
         look: Look | None = None,
         *,
         demo: Callable[[], Source] | None = None,
+        launch: Launch | None = None,
+        replays: Replays | None = None,
         clock: Callable[[], float] = time.time,
         bite_s: float = BITE_S,
     ) -> None:
@@ -90,12 +96,23 @@ class EmmyApp(Verbs):
             self._say, self._send, folder=self.look.export_folder, copy_file=self.look.copy_file, clock=clock
         )
         self.pinning = Pinning(self.desk, self.outlet, self._pins_changed)
-        self.live = LiveTab(self.view)
-        self.variants = VariantsTab(self.view, self.desk, self.outlet, self.pinning)
+        self.steering = Steering(
+            self.view,
+            self.desk,
+            self.outlet,
+            source=lambda: self.source,
+            take_over=self._take_over,
+            launch=launch,
+            replays=replays,
+        )
+        self.live = LiveTab(self.view, self.desk, self.steering)
+        self.variants = VariantsTab(self.view, self.desk, self.outlet, self.pinning, self.steering)
         self.failures = FailuresTab(self.view, self.desk, self.outlet)
-        self.pins = PinsTab(self.view, self.desk, self.outlet, self.pinning)
+        self.prior = PriorTab(self.view, self.desk, self.outlet)
         self.compare = CompareTab(self.view, self.desk, self.outlet)
-        self.tabs = dict(zip(TABS, (self.live, self.variants, self.failures, self.pins, self.compare), strict=True))
+        self.pins = PinsTab(self.view, self.desk, self.outlet, self.pinning, self.steering)
+        shown = (self.live, self.variants, self.failures, self.prior, self.compare, self.pins)
+        self.tabs = dict(zip(TABS, shown, strict=True))
         self.status_line = StatusLine(self.view, id="status")
         self.tab_bar = TabBar(self.view, id="tabs")
         self.footer = Footer(self.view)
@@ -186,6 +203,16 @@ class EmmyApp(Verbs):
         if source.locate is not None and source.mode is not Mode.LIVE:
             self.desk.ask("programs", count_programs, self._programs_counted, lambda sentence: None)
 
+    def _take_over(self, source: Source) -> None:
+        """Show another source in place of this one, which is closed on a thread of its own."""
+        before = self.source
+        if before is not None:
+            threading.Thread(target=before.close, name="emmy-close", daemon=True).start()
+        self.view.chosen, self.view.marked = "", set()
+        self.attach(source)
+        self.show_tab(LIVE)
+        self.tick()
+
     def _programs_counted(self, programs: int) -> None:
         self.view.programs = programs
         self.paint_frame()
@@ -204,13 +231,15 @@ class EmmyApp(Verbs):
             kernels=len(self.view.snapshot.kernels),
             nodes=len(self.view.snapshot.nodes),
             roomy=not self.notice.too_small,
-            shared_slot=self.live.shares_slot and not self.live.zoomed,
+            shared_slot=self.tab.shares_slot and not self.tab.zoomed,
             tab=self.view.tab,
             items=self.tab.items,
             writable=not self.look.read_only and source.locate is not None,
-            undoable=self.pinning.undoable,
+            undoable=self.failures.undoable if self.view.tab == FAILURES else self.pinning.undoable,
             filtered=self.tab.filtered,
             contexts=self.tab.contexts,
+            corners=self.failures.corners,
+            compiles=len(self.view.snapshot.compilers.numbers) if self.view.snapshot.compilers else 0,
         )
 
     def tick(self) -> None:

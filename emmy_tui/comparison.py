@@ -1,8 +1,8 @@
 """Two runs kernel by kernel: which times compare, by how much they differ, and whether that is more than noise.
 
-Times compare within one regime: the deploy regime's where both runs have one, else the ranking regime's. The ratio's
-interval goes from the lowest A over the highest B to the highest A over the lowest B, as their samples were kept;
-where it holds 1, the difference is noise.
+Times compare within one regime: the deploy regime's where both runs have one, else the ranking regime's. Where samples
+are kept, `emmy_tui.verdicts` judges by them as a run judges its finalists. Else the ratio's interval goes from the
+lowest A over the highest B to the highest A over the lowest B, and where it holds 1, the difference is noise.
 """
 
 from __future__ import annotations
@@ -148,17 +148,20 @@ def read_comparison(choice: Choice) -> Callable[[Store], Comparison]:
     """The question that a desk answers. Raises StoreError where there are not two runs."""
 
     def question(store: Store) -> Comparison:
+        from emmy_tui.verdicts import by_samples
+
         runs = measuring_runs(store)
         if not runs:
             raise StoreError("No run has measured anything yet, so there is nothing to compare.")
         a = next((run for run in runs if run.id == choice.a), runs[0])
         if choice.other is None:
-            return compare(_side(store, a), _side(store, _partner(runs, a, choice.b)))
+            return by_samples(compare(_side(store, a), _side(store, _partner(runs, a, choice.b))), store, store)
         with Store.open(choice.other, read_only=True) as second:
             theirs = measuring_runs(second)
             if not theirs:
                 raise StoreError(f"{choice.other} holds no run that measured anything.")
-            return compare(_side(store, a), _side(second, _partner(theirs, a, choice.b)))
+            found = compare(_side(store, a), _side(second, _partner(theirs, a, choice.b)))
+            return by_samples(found, store, second)
 
     return question
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from emmy_tui.source import file_identity
+from emmy_tui.database_source import file_identity
 from engine.store import Store, StoreError
 
 LOG = logging.getLogger("emmy_tui")
@@ -117,7 +117,10 @@ class Desk:
                 return None, NO_DATABASE
             if job.writes:
                 with Store.open(locate(), create=False) as writer:
-                    return job.question(writer), None
+                    answer = job.question(writer)
+                if self._store is not None and self._store.frozen:
+                    self._drop_reader()  # it can't see what was just written
+                return answer, None
             return job.question(self._reader(locate, generation)), None
         except (StoreError, OSError) as error:
             return None, str(error)

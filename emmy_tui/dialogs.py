@@ -46,7 +46,7 @@ class TextPanel(ListPanel):
 
     def on_mount(self) -> None:
         self.styles.width = max(line_width(line) for line in self._text) + 4
-        self.styles.height = len(self._text) + 2
+        self.styles.height = len(self._text) + 2 + (self.header(0) is not None)
 
     def move_to(self, line: int) -> None:
         """Scroll at once, since there is no cursor to see."""

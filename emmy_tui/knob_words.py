@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
-from engine.knobs import KNOBS, canonical_position
-from engine.vocabulary import KnobValue, Schedule
+from engine.knobs import KNOBS, BadKnobs, canonical_position, parse_knobs
+from engine.vocabulary import KnobValue
+
+__all__ = ["BadKnobs", "in_order", "long_words", "parse_knobs", "short_words", "value_text"]
 
 _SHORT = {
     "BLOCK_M": "M",
@@ -18,15 +19,12 @@ _SHORT = {
     "BLOCK": "B",
     "NUM_WARPS": "w",
     "NUM_STAGES": "s",
+    "MAXNREG": "reg",
 }
 """Knobs with numbers; the letter and the number are one word, as in M64. Other values stand for themselves."""
 
 
 _SHORT_VALUES = {"descriptor": "desc", "pointer": "ptr", "evict_first": "first", "evict_last": "last"}
-
-
-class BadKnobs(Exception):
-    """One sentence for a person: what can't be understood, and what to write."""
 
 
 def in_order(knobs: Mapping[str, KnobValue]) -> list[tuple[str, KnobValue]]:
@@ -58,34 +56,3 @@ def short_words(knobs: Mapping[str, KnobValue]) -> str:
         else:
             words.append(f"{name}={value_text(value)}")
     return " ".join(words)
-
-
-_WORD = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(\S*)")
-
-
-def parse_knobs(text: str) -> Schedule:
-    """The schedule that `long_words` wrote or a person typed. Raises BadKnobs."""
-    knobs: dict[str, KnobValue] = {}
-    for word in text.split():
-        found = _WORD.fullmatch(word)
-        if found is None:
-            raise BadKnobs(f"{word} is no knob value: write NAME=value, as in BLOCK_M=64")
-        name = found[1].upper() if found[1].upper() in KNOBS else found[1]
-        if name in knobs:
-            raise BadKnobs(f"{name} stands twice: leave one of them away")
-        knobs[name] = _value(name, found[2])
-    if not knobs:
-        raise BadKnobs("no knob is given: write NAME=value for each, as in BLOCK_M=64 NUM_WARPS=4")
-    return Schedule.of(knobs)
-
-
-def _value(name: str, text: str) -> KnobValue:
-    knob = KNOBS.get(name)
-    if knob is not None and isinstance(knob.values[0], str):
-        return text
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    try:
-        return int(text)
-    except ValueError:
-        return text

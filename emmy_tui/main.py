@@ -202,12 +202,18 @@ def run(options: argparse.Namespace) -> int:
 
 def _draw(source: Source | None, options: argparse.Namespace, config: Config) -> tuple[int, str | None, str]:
     from emmy_tui.app import EmmyApp
-    from emmy_tui.opening import demo_source
+    from emmy_tui.opening import demo_source, replay_of, retune_source
     from emmy_tui.preferences import look_of
     from emmy_tui.text import clean
 
     look = look_of(config, os.environ)
-    app = EmmyApp(source, look, demo=lambda: demo_source(options))
+    app = EmmyApp(
+        source,
+        look,
+        demo=lambda: demo_source(options),
+        launch=lambda path, wanted: retune_source(options, path, wanted),
+        replays=lambda path: replay_of(options, path),
+    )
     app.run()
     if app.source is not None:
         _close_within(app.source.close, CLOSE_S)

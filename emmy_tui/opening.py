@@ -12,13 +12,15 @@ import os
 import re
 import shlex
 import sys
+from collections.abc import Sequence
 from ctypes.util import find_library
 from importlib.util import find_spec
 from pathlib import Path
 
+from emmy_tui.database_source import DatabaseSource, recorded_events
 from emmy_tui.once import frame
 from emmy_tui.refusal import BadInput
-from emmy_tui.source import DatabaseSource, Mode, Session, SessionSource, Source, recorded_events
+from emmy_tui.source import Again, Mode, Session, SessionSource, Source
 from engine.capture import CaptureError, parse_target
 from engine.data import DemoMissing, demo_database
 from engine.store import Store, StoreError, default_database_path
@@ -65,6 +67,15 @@ def check_run(code: str, database: Path, device: str) -> None:
         parse_target(code)
     except CaptureError as error:
         raise BadInput(str(error)) from None
+    _check_machine(device)
+    if database.exists():
+        _check_readable(database)
+    if not _can_write(database):
+        raise BadInput(f"the database {database} can't be written; name another with --db PATH")
+
+
+def _check_machine(device: str) -> None:
+    """Raise BadInput for what this machine lacks to tune."""
     if not _CUDA_NAME.fullmatch(device):
         raise BadInput(f"{device!r} is no device to tune on; it is cuda:0, cuda:1, …")
     missing = [package for package in ("torch", "triton") if find_spec(package) is None]
@@ -76,10 +87,6 @@ def check_run(code: str, database: Path, device: str) -> None:
         )
     if not has_driver():
         raise BadInput(f"there is no NVIDIA driver on this machine, and tuning needs a GPU; {_WITHOUT_GPU}")
-    if database.exists():
-        _check_readable(database)
-    if not _can_write(database):
-        raise BadInput(f"the database {database} can't be written; name another with --db PATH")
 
 
 def _can_write(path: Path) -> bool:
@@ -115,6 +122,51 @@ def demo_source(options: argparse.Namespace) -> Source:
     return SessionSource(replay, Mode.REPLAY, "demo", "demo", locate=demo_database)
 
 
+def replay_of(options: argparse.Namespace, database: Path) -> Source:
+    """A replay of what a database recorded."""
+
+    def replay() -> Session:
+        from emmy_tui.sessions import replayed
+
+        pace = DEMO_PACE_S if options.pace is None else options.pace
+        return replayed(database, patience=options.patience, seed=options.seed, pace=pace)
+
+    return SessionSource(replay, Mode.REPLAY, database.name, str(database), locate=lambda: database)
+
+
+def retune_source(options: argparse.Namespace, database: Path, wanted: Sequence[Again]) -> Source:
+    """A session that tunes kernels of a database again; it waits to be started. Raises BadInput for what is missing."""
+    _check_machine(options.device)
+    _check_readable(database)
+    if not _can_write(database):
+        raise BadInput(f"the database {database} can't be written; copy it to a folder of yours")
+
+    def again() -> Session:
+        from emmy_tui.sessions import tuned_again
+
+        command = shlex.join(["emmy-tui", *sys.argv[1:]])
+        return tuned_again(
+            database,
+            wanted,
+            patience=options.patience,
+            seed=options.seed,
+            device=options.device,
+            command=command,
+        )
+
+    title = f"again: {', '.join(one.label for one in wanted)}"
+    return SessionSource(
+        again, Mode.LIVE, title, str(database), autostart=False, locate=lambda: database, queue=queue_of
+    )
+
+
+def queue_of(session: Session, wanted: Sequence[Again]) -> None:
+    """Put kernels behind what a session is at; called on a thread of its own."""
+    from emmy_tui.sessions import queue_behind
+
+    queue_behind(session, wanted)
+
+
 def _live_source(options: argparse.Namespace, database: Path) -> Source:
     def tune() -> Session:
         from emmy_tui.sessions import tuned
@@ -129,7 +181,7 @@ def _live_source(options: argparse.Namespace, database: Path) -> Source:
             command=command,
         )
 
-    return SessionSource(tune, Mode.LIVE, options.code, str(database), locate=lambda: database)
+    return SessionSource(tune, Mode.LIVE, options.code, str(database), locate=lambda: database, queue=queue_of)
 
 
 def frame_of(options: argparse.Namespace) -> str:

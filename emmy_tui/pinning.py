@@ -5,7 +5,6 @@ Every change goes through the desk's writer; nothing here runs while the databas
 
 from __future__ import annotations
 
-import getpass
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -13,17 +12,13 @@ from emmy_tui.desk import Desk
 from emmy_tui.knob_words import BadKnobs, parse_knobs, short_words
 from emmy_tui.outlet import Outlet
 from engine.codegen import illegal_because
+from engine.deploy import pin_author as author
+from engine.deploy import pin_context
 from engine.ir.kernel import Kernel
-from engine.store import PinChange, Store, StoreError
+from engine.store import PinChange, Store
 from engine.vocabulary import Schedule, Target
 
-
-def author() -> str:
-    """The name that a pin is kept under."""
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError, ImportError):
-        return "unknown"
+__all__ = ["Pinnable", "Pinning", "author", "read_pinnable", "read_typed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +52,7 @@ def read_pinnable(kernel_key: str) -> Callable[[Store], Pinnable]:
 
     def question(store: Store) -> Pinnable:
         kernel = store.kernel(kernel_key)
-        contexts = store.kernel_contexts(kernel_key)
-        run = store.latest_run()
-        if not contexts and run is None:
-            raise StoreError(f"{store.path} holds no run, so it isn't known for which GPU to pin")
-        context = contexts[0][0] if contexts else run.context_key if run else ""
+        context = pin_context(store, kernel_key)
         best = store.best_known(kernel_key, context)
         return Pinnable(kernel, context, store.target(context), best.schedule if best else None)
 

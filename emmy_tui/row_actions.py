@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from emmy_tui.action import COMPARE, FAILURES, PINS, VARIANTS, Action, Group, Now, because, on_tabs
+from emmy_tui.action import COMPARE, FAILURES, PINS, PRIOR, VARIANTS, Action, Group, Now, because, on_tabs
 
-_ROWS = (VARIANTS, FAILURES, PINS, COMPARE)
+_ROWS = (VARIANTS, FAILURES, PRIOR, COMPARE, PINS)
 _NO_ROW = because("There is no row")
 
 
@@ -111,6 +111,17 @@ ROW_ACTIONS: tuple[Action, ...] = (
     ),
     on_tabs(
         (VARIANTS,),
+        "pareto",
+        ("o",),
+        "Front",
+        "Rows that nothing beats in both time and registers; p pins one",
+        Group.ROWS,
+        _has_row,
+        _NO_ROW,
+        footer=6,
+    ),
+    on_tabs(
+        (VARIANTS,),
         "next_context",
         ("c",),
         "Context",
@@ -118,6 +129,39 @@ ROW_ACTIONS: tuple[Action, ...] = (
         Group.ROWS,
         lambda now: now.contexts > 1,
         because("The kernel was measured in one context only"),
+        footer=6,
+    ),
+    on_tabs(
+        (FAILURES,),
+        "forbid",
+        ("F",),
+        "Forbid",
+        "Forbid the knob values that only this cluster shares, for the next run",
+        Group.ROWS,
+        lambda now: now.writable and now.items > 0,
+        lambda now: _why_no_write(now) or "There is no row",
+        footer=6,
+    ),
+    on_tabs(
+        (FAILURES,),
+        "list_corners",
+        ("C",),
+        "Forbidden",
+        "What is forbidden, by whom; a allows one again",
+        Group.ROWS,
+        lambda now: now.corners > 0,
+        because("Nothing is forbidden"),
+        footer=6,
+    ),
+    on_tabs(
+        (FAILURES,),
+        "undo_forbid",
+        ("U",),
+        "Undo",
+        "Undo the last forbidding or allowing",
+        Group.ROWS,
+        lambda now: now.writable and now.undoable,
+        lambda now: _why_no_write(now) or "Nothing was forbidden since the start",
         footer=6,
     ),
     on_tabs(

@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
+from emmy_tui.source import Again, Session
 from engine.session import TuningSession
-from engine.tune import Settings
+from engine.tune import Retune, Settings
 
 
 def replayed(database: Path, *, patience: int, seed: int, pace: float) -> TuningSession:
     """Search again over a recorded database; `pace` is seconds a candidate."""
-    return TuningSession.replay(database, settings=Settings(patience=patience, seed=seed), pace=pace)
+    return TuningSession.replay(database, settings=Settings(patience=patience, seed=seed, surrogate=True), pace=pace)
 
 
 def tuned(code: str, database: Path, *, patience: int, seed: int, device: str, command: str) -> TuningSession:
     """Tune an expression on a GPU of this machine."""
-    settings = Settings(patience=patience, seed=seed)
+    settings = Settings(patience=patience, seed=seed, surrogate=True)
     return TuningSession.tune(code, database=database, settings=settings, device=device, command=command)
+
+
+def tuned_again(
+    database: Path, wanted: Sequence[Again], *, patience: int, seed: int, device: str, command: str
+) -> TuningSession:
+    """Tune kernels of a database again on a GPU of this machine."""
+    settings = Settings(patience=patience, seed=seed, surrogate=True)
+    return TuningSession.retune(database, _retunes(wanted), settings=settings, device=device, command=command)
+
+
+def queue_behind(session: Session, wanted: Sequence[Again]) -> None:
+    """Tune kernels again after what the session is at."""
+    if isinstance(session, TuningSession):
+        session.enqueue(_retunes(wanted))
+
+
+def _retunes(wanted: Sequence[Again]) -> list[Retune]:
+    return [Retune(one.kernel, one.schedule) for one in wanted]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from textual.app import App
 from textual.command import CommandPalette
 
-from emmy_tui.action import COMPARE, FAILURES, LIVE, PINS, VARIANTS, Now
+from emmy_tui.action import COMPARE, FAILURES, LIVE, PINS, PRIOR, VARIANTS, Now
 from emmy_tui.dialogs import Help, Leave
 from emmy_tui.feed import Feed
 from emmy_tui.jump import Jump, letters_of
@@ -141,6 +141,9 @@ class Verbs(App[None]):
 
     def action_tab_pins(self) -> None:
         self.show_tab(PINS)
+
+    def action_tab_prior(self) -> None:
+        self.show_tab(PRIOR)
 
     def action_tab_compare(self) -> None:
         self.show_tab(COMPARE)

@@ -23,6 +23,7 @@ class View:
     the view is frozen; `now` is seconds since 1970. `keys` are those that a person changed, `letters` name the panels
     while one is jumped to, `badges` warn of the database file. `clock` says how long the folded runs have taken, and
     `reason` why the run is in its state; `programs` counts those of a replay or a database.
+    `marked` are the kernels that a person picked to tune again.
     """
 
     snapshot: Snapshot = field(default_factory=Snapshot)
@@ -48,6 +49,7 @@ class View:
     clock: RunClock = field(default_factory=RunClock)
     reason: str = ""
     programs: int = 0
+    marked: set[str] = field(default_factory=set)
 
     @property
     def kernel(self) -> KernelRow | None:

@@ -118,6 +118,8 @@ def _evidence(view: View, node: NodeRow, width: int) -> list[Line]:
         result = f"{fmt.us(event.us)} us" if event.us is not None else f"{event.status} {event.failure}".strip()
         facts.append(("last visit", f"{fmt.clock(event.at)}, {event.regime}, from {source}: {result}"))
     facts.append(("state", str(node.state)))
+    if (corner := forbidden_corner(view.snapshot, node.node)) is not None:
+        facts.append(("forbidden", f"{corner}: nothing with all of these values is proposed (Failures tab, C)"))
     run = view.snapshot.run
     if run is not None:
         facts.append(("prior of", run.prior))
@@ -128,3 +130,11 @@ def _evidence(view: View, node: NodeRow, width: int) -> list[Line]:
         for number, text in enumerate(wrap(clean(value, view.glyphs), max(1, width - 12))):
             rows.append([(left("" if number else label, 12), Tone.DIM), (text, Tone.PLAIN)])
     return rows
+
+
+def forbidden_corner(snapshot: Snapshot, node: str) -> str | None:
+    """The forbidden corner that the node lies in, if it lies in one."""
+    path = node_path(snapshot, node)
+    row = snapshot.kernels.get(path[-1].kernel) if path else None
+    fixed = {word for one in path for word in one.label.split()}
+    return next((corner for corner in row.forbidden if set(corner.split()) <= fixed), None) if row else None

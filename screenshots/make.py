@@ -19,8 +19,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from emmy_tui.app import EmmyApp
+from emmy_tui.database_source import DatabaseSource
 from emmy_tui.look import DARK, LIGHT, Look
-from emmy_tui.source import DatabaseSource, Mode, SessionSource, Source
+from emmy_tui.source import Mode, SessionSource, Source
 from engine.data import DemoMissing, demo_database
 from engine.events import RunState
 from engine.session import TuningSession
@@ -29,7 +30,14 @@ from engine.tune import Settings
 from engine.vocabulary import Schedule
 
 SIZES = {"wide": (160, 45), "narrow": (80, 24)}
-TABS = {"browse": (), "variants": ("2",), "variant": ("2", "enter"), "failures": ("3",), "pins": ("4",)}
+TABS = {
+    "browse": (),
+    "variants": ("2",),
+    "variant": ("2", "enter"),
+    "failures": ("3",),
+    "prior": ("4",),
+    "pins": ("6",),
+}
 """Name of a picture of the browsed database, and the keys that lead there."""
 THEMES = {"dark": DARK, "light": LIGHT}
 WARM_UP_S = 60.0

@@ -14,6 +14,7 @@ from emmy_tui.action import FAILURES
 from emmy_tui.desk import Desk
 from emmy_tui.dialogs import Reading
 from emmy_tui.export import ask_format, cluster_record
+from emmy_tui.forbidding import Corner, CornerChoice, Forbidding, ForbidQuestion, read_corner
 from emmy_tui.knob_words import value_text
 from emmy_tui.outlet import Outlet
 from emmy_tui.tabs.tab import Tab, tab_bindings
@@ -21,7 +22,15 @@ from emmy_tui.variant_detail import Detail, detail_lines, read_detail
 from emmy_tui.view import View
 from emmy_tui.widgets.cluster_list import ClusterDetail, ClusterList
 from emmy_tui.widgets.panel import ListPanel, Panel
-from engine.store import CandidateQuery, Compared, Condition, FailureCluster, Store, StoreError
+from engine.store import (
+    CandidateQuery,
+    Compared,
+    Condition,
+    FailureCluster,
+    ForbiddenCorner,
+    Store,
+    StoreError,
+)
 from engine.store.failures import FailedRow
 
 FRESH_S = 5.0
@@ -40,6 +49,8 @@ class FailuresTab(Tab):
         self._outlet = outlet
         self.list = ClusterList(view)
         self.detail = ClusterDetail(view)
+        self._forbidding = Forbidding(desk, outlet, self._corners_found)
+        self._corners: Sequence[ForbiddenCorner] = ()
         self._failed = -1
         self._asked_at = 0.0
 
@@ -56,6 +67,15 @@ class FailuresTab(Tab):
     def items(self) -> int:
         return self.list.count()
 
+    @property
+    def corners(self) -> int:
+        """Forbidden corners in force."""
+        return len(self._corners)
+
+    @property
+    def undoable(self) -> bool:
+        return self._forbidding.undoable
+
     def place(self, width: int, height: int) -> None:
         for name, panel in self.panels.items():
             panel.display = self.zoomed in ("", name)
@@ -64,6 +84,7 @@ class FailuresTab(Tab):
 
     def shown(self) -> None:
         self.ask()
+        self._forbidding.ask()
 
     def update(self, touched: set[str]) -> None:
         if self.view.snapshot.failed != self._failed and time.monotonic() - self._asked_at > FRESH_S:
@@ -101,6 +122,46 @@ class FailuresTab(Tab):
     def _open(self, detail: Detail) -> None:
         width = max(30, min(120, self.app.size.width - 6))
         self.app.push_screen(Reading(self.view, detail_lines(detail, width, self.view.glyphs), "Failed candidate"))
+
+    def _corners_found(self, corners: Sequence[ForbiddenCorner]) -> None:
+        self._corners = corners
+        self.list.corners = corners
+        self.list.repaint()
+        self.app.paint_frame()  # type: ignore[attr-defined]
+
+    def action_forbid(self) -> None:
+        """Ask, with what the corner holds; then keep it."""
+        cluster = self.list.current()
+        if cluster is None:
+            return
+        if not cluster.shared:
+            self._outlet.warn("these failures share no knob value of their own, so there is no corner to forbid")
+            return
+
+        def ask(corner: Corner) -> None:
+            def answered(answer: str | None) -> None:
+                if answer:
+                    self._forbidding.forbid(corner, whole_families=answer == "families")
+
+            width = max(30, min(90, self.app.size.width - 8))
+            self.app.push_screen(ForbidQuestion(self.view, corner, width), answered)
+
+        self._desk.ask("corner", read_corner(cluster), ask, self._outlet.warn)
+
+    def action_undo_forbid(self) -> None:
+        self._forbidding.undo()
+
+    def action_list_corners(self) -> None:
+        corners = list(self._corners)
+
+        def answered(answer: str | None) -> None:
+            chosen = next((one for one in corners if str(one.id) == answer), None)
+            if chosen is not None:
+                self._forbidding.allow(chosen)
+
+        writable = self.app.now.writable  # type: ignore[attr-defined]
+        width = self.app.size.width - 6
+        self.app.push_screen(CornerChoice(self.view, corners, width, writable=writable), answered)
 
     def action_export(self) -> None:
         records = [cluster_record(cluster) for cluster in self.list.clusters]

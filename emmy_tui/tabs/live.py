@@ -10,18 +10,24 @@ from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 
 from emmy_tui.action import LIVE
+from emmy_tui.desk import Desk
 from emmy_tui.dialogs import Reading
+from emmy_tui.source import Again
+from emmy_tui.steering import PATIENCE_STEP, Steering
 from emmy_tui.tabs.tab import Tab, tab_bindings
 from emmy_tui.view import View
 from emmy_tui.why import why_lines
 from emmy_tui.widgets.curve import Curve
 from emmy_tui.widgets.event_log import EventLog
+from emmy_tui.widgets.health import HealthPanel
 from emmy_tui.widgets.kernel_list import KernelList, KernelOrder
+from emmy_tui.widgets.kernel_name import kernel_name
 from emmy_tui.widgets.panel import ListPanel, Panel
+from emmy_tui.widgets.plan import PlanPanel
 from emmy_tui.widgets.search_tree import SearchTree
 from emmy_tui.widgets.selected import Selected
 
-PANELS = ("kernels", "curve", "tree", "log")
+PANELS = ("kernels", "curve", "tree", "plan", "health", "log")
 SHARED_BELOW, SELECTED_FROM, FRAMED_LOG_FROM = 80, 120, 30
 
 _PANEL_VERSIONS = {
@@ -29,6 +35,8 @@ _PANEL_VERSIONS = {
     "curve": ("curve", "kernels"),
     "tree": ("tree", "kernels"),
     "selected": ("tree", "log"),
+    "plan": ("kernels", "run"),
+    "health": ("health", "run"),
     "log": ("log",),
 }
 
@@ -61,13 +69,18 @@ class LiveTab(Tab):
     order = PANELS
     first = "tree"
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: View, desk: Desk, steering: Steering) -> None:
         super().__init__(view, id=LIVE)
+        self._desk = desk
+        self._steering = steering
         self.kernel_panel = KernelList(view)
         self.curve = Curve(view)
         self.search_tree = SearchTree(view)
         self.selected_panel = Selected(view, id="selected")
+        self.plan_panel = PlanPanel(view, desk)
+        self.health_panel = HealthPanel(view)
         self.log_panel = EventLog(view)
+        self.middle = "tree"
         self.flipped = False
         self._seen: dict[str, int] = {}
 
@@ -78,6 +91,8 @@ class LiveTab(Tab):
                 yield self.curve
             with Horizontal(id="middle"):
                 yield self.search_tree
+                yield self.plan_panel
+                yield self.health_panel
                 yield self.selected_panel
             yield self.log_panel
 
@@ -87,6 +102,8 @@ class LiveTab(Tab):
             "kernels": self.kernel_panel,
             "curve": self.curve,
             "tree": self.search_tree,
+            "plan": self.plan_panel,
+            "health": self.health_panel,
             "selected": self.selected_panel,
             "log": self.log_panel,
         }
@@ -101,15 +118,17 @@ class LiveTab(Tab):
         shown = {
             "kernels": plan.kernels,
             "curve": plan.curve,
-            "tree": True,
-            "selected": plan.selected,
+            "tree": self.middle == "tree",
+            "plan": self.middle == "plan",
+            "health": self.middle == "health",
+            "selected": plan.selected and self.middle == "tree",
             "log": True,
         }
         for name, panel in self.panels.items():
             panel.display = name == zoomed if zoomed else shown[name]
         top, middle = self.query_one("#top"), self.query_one("#middle")
         top.display = zoomed in ("", "kernels", "curve")
-        middle.display = zoomed in ("", "tree")
+        middle.display = zoomed in ("", "tree", "plan", "health")
         top.styles.height = "1fr" if zoomed else plan.top
         self.log_panel.framed = plan.framed_log or zoomed == "log"
         self.log_panel.styles.height = "1fr" if zoomed == "log" else plan.log
@@ -124,6 +143,8 @@ class LiveTab(Tab):
             self.search_tree.update(touched)
         if "log" in moved:
             self.log_panel.update()
+        if self.plan_panel.display:
+            self.plan_panel.update()
         for name, panel in self.panels.items():
             if moved.intersection(_PANEL_VERSIONS[name]):
                 panel.repaint()
@@ -152,6 +173,26 @@ class LiveTab(Tab):
         self.place_panels()
         self.call_after_refresh(self.focus_panel, "curve" if self.flipped else "kernels")
 
+    def _show_middle(self, name: str) -> None:
+        """Show a panel in the tree's place, or the tree again."""
+        self.zoomed = "" if self.zoomed in ("tree", "plan", "health") else self.zoomed
+        self.middle = "tree" if self.middle == name else name
+        self.place_panels()
+        if self.middle == "plan":
+            self.plan_panel.update()
+        self.call_after_refresh(self.focus_panel, self.middle)
+
+    def action_plan(self) -> None:
+        self._show_middle("plan")
+
+    def action_health(self) -> None:
+        self._show_middle("health")
+
+    def action_kill_compile(self) -> None:
+        one = self.health_panel.current()
+        if one is not None:
+            self._steering.kill_compile(one.number, one.kernel, one.schedule)
+
     def action_log_scale(self) -> None:
         self.view.log_scale = not self.view.log_scale
         self.curve.repaint()
@@ -169,6 +210,32 @@ class LiveTab(Tab):
     def action_reverse_kernels(self) -> None:
         self.kernel_panel.reversed = not self.kernel_panel.reversed
         self.kernel_panel.move_to(0)
+
+    def action_skip(self) -> None:
+        self._steering.skip()
+
+    def action_more_patience(self) -> None:
+        self._steering.patience(PATIENCE_STEP)
+
+    def action_less_patience(self) -> None:
+        self._steering.patience(-PATIENCE_STEP)
+
+    def action_select_kernel(self) -> None:
+        row = self.kernel_panel.current()
+        if row is not None:
+            self.view.marked ^= {row.kernel}
+            self.kernel_panel.repaint()
+
+    def action_retune(self) -> None:
+        """The marked kernels, else the one under the cursor of the list, else the one that is shown."""
+        snapshot = self.view.snapshot
+        rows = [row for row in self.kernel_panel.ordered() if row.kernel in self.view.marked]
+        one = self.kernel_panel.current() if self.focused_panel() == "kernels" else self.view.kernel
+        rows = rows or ([one] if one is not None else [])
+        self._steering.retune(self.app, [Again(row.kernel, kernel_name(row, snapshot)) for row in rows])
+
+    def action_acts(self) -> None:
+        self._steering.list_acts(self.app)
 
     def action_why(self) -> None:
         lines = why_lines(self.view, max(30, min(100, self.app.size.width - 6)))

@@ -13,14 +13,17 @@ from emmy_tui.action import PINS
 from emmy_tui.desk import Desk
 from emmy_tui.knob_words import long_words
 from emmy_tui.outlet import Outlet
-from emmy_tui.pin_file import Imported, import_pins, pins_text
+from emmy_tui.pin_file import import_pins, pins_text
 from emmy_tui.pinning import Pinnable, Pinning, author, read_pinnable, read_typed
 from emmy_tui.prompt import Prompt
+from emmy_tui.source import Again
+from emmy_tui.steering import Steering
 from emmy_tui.tabs.tab import Tab, tab_bindings
 from emmy_tui.view import View
 from emmy_tui.widgets.panel import ListPanel, Panel
 from emmy_tui.widgets.pin_list import PinDetail, PinList
-from engine.store import PinStanding, Store
+from engine.deploy import Received
+from engine.store import PinStanding, Standing
 
 DETAIL_LINES = 10
 
@@ -32,11 +35,12 @@ class PinsTab(Tab):
     order = ("pins",)
     first = "pins"
 
-    def __init__(self, view: View, desk: Desk, outlet: Outlet, pinning: Pinning) -> None:
+    def __init__(self, view: View, desk: Desk, outlet: Outlet, pinning: Pinning, steering: Steering) -> None:
         super().__init__(view, id=f"{PINS}-tab")
         self._desk = desk
         self._outlet = outlet
         self._pinning = pinning
+        self._steering = steering
         self.list = PinList(view)
         self.detail = PinDetail(view, self.list)
 
@@ -100,16 +104,34 @@ class PinsTab(Tab):
     def action_undo_pin(self) -> None:
         self._pinning.undo()
 
+    def action_retune(self) -> None:
+        one = self.list.current()
+        if one is not None:
+            self._steering.retune(self.app, [Again(one.stored.pin.kernel_key, one.label)])
+
+    def action_retune_stale(self) -> None:
+        """Every kernel whose pin was overtaken or belongs to other versions; an unmeasured pin is measured."""
+        stale = [one for one in self.list.pins if one.standing is not Standing.OK]
+        if not stale:
+            self._outlet.say("no pin is stale")
+        self._steering.retune(self.app, [_again(one) for one in stale])
+
+    def action_measure(self) -> None:
+        one = self.list.current()
+        if one is not None:
+            again = Again(one.stored.pin.kernel_key, one.label, one.stored.pin.schedule)
+            self._steering.retune(self.app, [again])
+
+    def action_acts(self) -> None:
+        self._steering.list_acts(self.app)
+
     def action_copy_knobs(self) -> None:
         one = self.list.current()
         if one is not None:
             self._outlet.copy(long_words(one.stored.pin.schedule.as_dict()), "knobs")
 
     def action_export(self) -> None:
-        def read(store: Store) -> str:
-            return pins_text(store.pin_standings(), store.contexts())
-
-        self._desk.ask("export", read, lambda text: self._outlet.write("pins", {"json": text}), self._outlet.warn)
+        self._desk.ask("export", pins_text, lambda text: self._outlet.write("pins", {"json": text}), self._outlet.warn)
 
     def action_import_pins(self) -> None:
         def named(text: str | None) -> None:
@@ -120,9 +142,17 @@ class PinsTab(Tab):
         hint = "a JSON file that e wrote on this tab; enter pins what fits, esc leaves"
         self.app.push_screen(Prompt(self.view, "Import pins from the file", hint=hint), named)
 
-    def _imported(self, imported: Imported) -> None:
-        text = f"{len(imported.changes)} pinned"
+    def _imported(self, imported: Received) -> None:
+        text = f"{len(imported.pins)} pinned"
+        if imported.suggestions:
+            text += f", {imported.suggestions} suggestions from elsewhere"
         if imported.left_out:
             text += f", {len(imported.left_out)} left out: {'; '.join(dict.fromkeys(imported.left_out))}"
         (self._outlet.warn if imported.left_out else self._outlet.say)(text)
-        self._pinning.did_many("an imported pin", list(imported.changes))
+        self._pinning.did_many("an imported pin", list(imported.pins))
+
+
+def _again(one: PinStanding) -> Again:
+    pin = one.stored.pin
+    measured = one.standing is not Standing.UNMEASURED
+    return Again(pin.kernel_key, one.label, None if measured else pin.schedule)

@@ -43,6 +43,11 @@ class Tab(Container):
         return 0
 
     @property
+    def shares_slot(self) -> bool:
+        """Whether two panels take turns in one place, for want of room."""
+        return False
+
+    @property
     def filtered(self) -> bool:
         return False
 

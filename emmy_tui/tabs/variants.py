@@ -18,11 +18,15 @@ from emmy_tui.export import Record, ask_format, candidate_record
 from emmy_tui.filter import EXAMPLE, BadFilter, Filter, parse_filter
 from emmy_tui.knob_words import long_words
 from emmy_tui.outlet import Outlet
+from emmy_tui.pareto import FrontChoice, read_front
 from emmy_tui.pinning import Pinning
 from emmy_tui.prompt import Prompt
+from emmy_tui.source import Again
+from emmy_tui.steering import Steering
 from emmy_tui.tabs.tab import Tab, tab_bindings
 from emmy_tui.variant_detail import Detail, command_of, compare_lines, detail_lines, read_detail
 from emmy_tui.view import View
+from emmy_tui.widgets.kernel_name import kernel_name
 from emmy_tui.widgets.panel import Panel
 from emmy_tui.widgets.variant_list import SORTS, Shown, VariantList
 from engine.snapshot import KernelRow
@@ -51,11 +55,12 @@ class VariantsTab(Tab):
     order = ("variants",)
     first = "variants"
 
-    def __init__(self, view: View, desk: Desk, outlet: Outlet, pinning: Pinning) -> None:
+    def __init__(self, view: View, desk: Desk, outlet: Outlet, pinning: Pinning, steering: Steering) -> None:
         super().__init__(view, id=f"{VARIANTS}-tab")
         self._desk = desk
         self._outlet = outlet
         self._pinning = pinning
+        self._steering = steering
         self.list = VariantList(view, desk)
         self._filter = Filter()
         self._filter_text = ""
@@ -243,6 +248,31 @@ class VariantsTab(Tab):
 
     def action_undo_pin(self) -> None:
         self._pinning.undo()
+
+    def action_pareto(self) -> None:
+        """The rows of the list that nothing beats in both time and registers; one of them may be pinned."""
+
+        def show(rows: list[Candidate]) -> None:
+            if not rows:
+                self._outlet.warn("no row here has both a time and a number of registers")
+                return
+
+            def answered(answer: str | None) -> None:
+                if answer:
+                    self._pin(rows[int(answer)])
+
+            writable = self.app.now.writable  # type: ignore[attr-defined]
+            width = max(50, self.app.size.width - 6)
+            self.app.push_screen(FrontChoice(self.view, rows, width, writable=writable), answered)
+
+        numbers = self.list.numbers[:EXPORT_LIMIT]
+        self._desk.ask("pareto", read_front(numbers), show, self._outlet.warn)
+
+    def action_retune(self) -> None:
+        """The kernel that is shown."""
+        row = self.kernel_here()
+        if row is not None:
+            self._steering.retune(self.app, [Again(row.kernel, kernel_name(row, self.view.snapshot))])
 
     def action_export(self) -> None:
         numbers = self.list.numbers[:EXPORT_LIMIT]

@@ -72,6 +72,12 @@ class Canvas:
         dots = line | self._points[y][x]
         return (chr(BLANK + dots) if dots else " "), bool(line)
 
+    def cell_of_points(self, x: int, y: int) -> tuple[str, bool]:
+        """The character of a cell, and whether there is a point in it."""
+        points = self._points[y][x]
+        dots = points | self._line[y][x]
+        return (chr(BLANK + dots) if dots else " "), bool(points)
+
 
 def column_edges(xs: Sequence[float], columns: int, end: float) -> list[int]:
     """Index of the first point of each dot column, and one past the last point; `xs` ascends from 0 to `end`."""

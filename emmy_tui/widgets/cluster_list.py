@@ -11,7 +11,7 @@ from emmy_tui.knob_words import long_words, short_words, value_text
 from emmy_tui.text import Glyphs, Line, Tone, clean, left, right, wrap
 from emmy_tui.view import View
 from emmy_tui.widgets.panel import ListPanel, titled
-from engine.store import FailureCluster
+from engine.store import FailureCluster, ForbiddenCorner
 from engine.store.failures import FailedRow
 
 LABEL = 10
@@ -41,13 +41,21 @@ def header_line(width: int, glyphs: Glyphs) -> Line:
     return [(text, Tone.DIM)]
 
 
-def cluster_line(cluster: FailureCluster, width: int, glyphs: Glyphs) -> Line:
+def is_forbidden(cluster: FailureCluster, corners: Sequence[ForbiddenCorner]) -> bool:
+    """Whether a corner in force holds all rows of the cluster."""
+    shared = {knob.name: knob.value for knob in cluster.shared}
+    keys = {row.kernel for row in cluster.rows}
+    holding = [one for one in corners if one.holds(shared)]
+    return bool(holding) and (any(not one.kernel_key for one in holding) or keys <= {one.kernel_key for one in holding})
+
+
+def cluster_line(cluster: FailureCluster, width: int, glyphs: Glyphs, forbidden: bool = False) -> Line:
     kind, knobs, cause = _widths(width)
     shared = short_words({knob.name: knob.value for knob in cluster.shared}) or ("-" if cluster.count > 1 else "single")
     text = left(clean(", ".join(cluster.kinds), glyphs), kind, glyphs) + " " if kind else ""
     text += left(clean(cluster.cause, glyphs), cause, glyphs) + " "
     return [
-        (right(fmt.count(cluster.count), 6) + " ", Tone.BAD),
+        (("F" if forbidden else " ") + right(fmt.count(cluster.count), 5) + " ", Tone.BAD),
         (text, Tone.PLAIN),
         (left(clean(shared, glyphs), knobs, glyphs), Tone.ACCENT),
         (right(f"{cluster.lift:.1f}{glyphs.times}" if cluster.shared else "-", 7), Tone.PLAIN),
@@ -64,15 +72,17 @@ class ClusterList(ListPanel):
     def __init__(self, view: View, *, id: str = "clusters") -> None:
         super().__init__(view, id=id)
         self.clusters: Sequence[FailureCluster] = ()
+        self.corners: Sequence[ForbiddenCorner] = ()
         self.said = "Reading the database"
 
     def title(self) -> Line:
         return titled("Failures")
 
     def note(self) -> Line:
+        forbidden = f"{len(self.corners)} forbidden, " if self.corners else ""
         rows = sum(cluster.count for cluster in self.clusters)
         return (
-            [(f"{fmt.plural(rows, 'row')} in {fmt.plural(len(self.clusters), 'cluster')}", Tone.DIM)]
+            [(f"{forbidden}{fmt.plural(rows, 'row')} in {fmt.plural(len(self.clusters), 'cluster')}", Tone.DIM)]
             if self.clusters
             else []
         )
@@ -87,7 +97,8 @@ class ClusterList(ListPanel):
         return header_line(width, self.view.glyphs)
 
     def rows(self, start: int, count: int, width: int) -> list[Line]:
-        return [cluster_line(one, width, self.view.glyphs) for one in self.clusters[start : start + count]]
+        shown = self.clusters[start : start + count]
+        return [cluster_line(one, width, self.view.glyphs, is_forbidden(one, self.corners)) for one in shown]
 
     def show(self, clusters: Sequence[FailureCluster]) -> None:
         before = self.current()

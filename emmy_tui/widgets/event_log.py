@@ -14,6 +14,7 @@ from emmy_tui.widgets.kernel_name import kernel_name
 from emmy_tui.widgets.panel import ListPanel, titled
 from emmy_tui.widgets.totals import program_sum_us
 from engine.events import (
+    Acted,
     Assembled,
     Event,
     GroupingScored,
@@ -21,6 +22,8 @@ from engine.events import (
     KernelFinished,
     Logged,
     Measured,
+    PriorRefit,
+    Respawned,
     RunFinished,
     StateChanged,
 )
@@ -156,10 +159,29 @@ def _other(event: Event, snapshot: Snapshot, glyphs: Glyphs) -> tuple[str, Tone,
             counts = f"{_over(event, snapshot)}measured {event.measured}, cached {event.cached}, failed {event.failed}"
             total = f"{glyphs.total} {fmt.us(event.sum_us)} us"
             return "end", Tone.GOOD, f"{counts} in {fmt.duration(event.wall_s)}  {total}"
+        case Acted() | Respawned() | PriorRefit():
+            return _beside_the_search(event, snapshot, glyphs)
         case Logged():
             return event.level[:5], Tone.BAD if event.level == "error" else Tone.DIM, event.text
         case _:
             return "event", Tone.DIM, type(event).__name__
+
+
+def _beside_the_search(
+    event: Acted | Respawned | PriorRefit, snapshot: Snapshot, glyphs: Glyphs
+) -> tuple[str, Tone, str]:
+    """What people asked, what candidates took down, and what was learned."""
+    match event:
+        case Acted():
+            who = f"{event.author} asked: " if event.author else "asked: "
+            kernel = f" {_label(snapshot, event.kernel, glyphs)}" if event.kernel else ""
+            return "act", Tone.BUSY, f"{who}{event.verb}{kernel}{' ' if event.detail else ''}{event.detail}"
+        case Respawned():
+            whose = f"{_label(snapshot, event.kernel, glyphs)} {event.schedule}" if event.kernel else "whole program"
+            return "lost", Tone.BAD, f"{event.device} {event.process}: {event.cause}  {whose}"
+        case PriorRefit():
+            what = "trusted" if event.trusted else "quarantined"
+            return "prior", Tone.PLAIN, f"fitted to {fmt.plural(event.rows, 'row')}, {what}: {event.reason}"
 
 
 class EventLog(ListPanel):

@@ -107,11 +107,12 @@ def kernel_line(
     columns: Columns,
     glyphs: Glyphs,
     name: str | None = None,
+    marked: bool = False,
 ) -> Line:
     """One kernel, by its label or another name. `count` is how often it occurs in what `total` (us) sums up; None if
     it is no part of it."""
     glyph, word, tone = state_mark(row, glyphs)
-    spans: Line = [(f"{glyphs.cursor if shown else ' '} ", Tone.ACCENT)]
+    spans: Line = [(f"{glyphs.cursor if shown else ' '}{'+' if marked else ' '}", Tone.ACCENT)]
     spans.append((left(clean(row.label if name is None else name, glyphs), columns.label, glyphs) + " ", Tone.PLAIN))
     if columns.shape:
         spans.append((left(clean(row.shape, glyphs), columns.shape, glyphs) + " ", Tone.DIM))
@@ -205,9 +206,15 @@ class KernelList(ListPanel):
                 columns,
                 self.view.glyphs,
                 None if columns.shape else short_name(row, snapshot, columns.label),
+                row.kernel in self.view.marked,
             )
             for row in rows
         ]
+
+    def current(self) -> KernelRow | None:
+        """The kernel under the cursor."""
+        rows = self.ordered()
+        return rows[self.cursor] if self.cursor < len(rows) else None
 
     def action_select(self) -> None:
         rows = self.ordered()

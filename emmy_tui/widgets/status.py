@@ -13,7 +13,7 @@ from engine import __version__
 from engine.events import KernelState, RunState
 
 SHORT_BELOW = 120
-_SHORT = {"live": "Live", "variants": "Var", "failures": "Fail", "pins": "Pins", "compare": "Comp", "prior": "Prior"}
+_SHORT = {"live": "Live", "variants": "Var", "failures": "Fail", "pins": "Pins", "compare": "Cmp", "prior": "Pri"}
 
 _STATE_TONES = {
     RunState.RUNNING: Tone.GOOD,
@@ -125,7 +125,7 @@ def _tab(number: int, name: str, front: bool, short: bool) -> tuple[str, Tone]:
     """A tab's key and name. Where there is little room, the names of the tabs behind are short."""
     if front:
         return f" [{number} {name.capitalize()}]", Tone.HEAD
-    return (f" {number} {_SHORT[name]}" if short else f"  {number} {name.capitalize()} "), Tone.DIM
+    return (f" {number}{_SHORT[name]}" if short else f"  {number} {name.capitalize()} "), Tone.DIM
 
 
 def _database(path: str, room: int, glyphs: Glyphs) -> Line:

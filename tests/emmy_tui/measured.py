@@ -81,6 +81,20 @@ def fill(path: Path, rows: int = ROWS) -> Path:
     return path
 
 
+def only_eight_warps_fail(path: Path) -> Path:
+    """Make the database one in which every candidate with eight warps fails, and no other."""
+    failure = Failure(FailureKind.ILLEGAL_ACCESS, "illegal address")
+    with Store.open(path, clock=lambda: START) as store:
+        conn = store._connection.db.conn
+        conn.execute("DELETE FROM node")
+        conn.execute("DELETE FROM measurement WHERE status = 'failed' OR json_extract(schedule, '$.NUM_WARPS') = 8")
+        run = store.runs()[0].id
+        for schedule in (one for one in schedules(matmul()) if one.as_dict()["NUM_WARPS"] == 8):
+            failed = Measurement(matmul().key, schedule, Regime.RANKING, CONTEXT.key, Status.FAILED, failure=failure)
+            store.record_measurement(failed, run=run)
+    return path
+
+
 def _ok(kernel: Kernel, schedule: Schedule, number: int, context: Context = CONTEXT, scale: float = 1.0) -> Measurement:
     us = (10.0 + (number * 7) % 60) * scale
     build = BuildReport(64 + number, number % 4 * 8, 1024 * (number % 64), 1.25)

@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from emmy_tui.source import Mode
+from emmy_tui.source import Again, Mode
 from engine.events import (
     Assembled,
     CandidateStarted,
+    CompilersSeen,
     Event,
     GroupingEntered,
     GroupingScored,
@@ -27,10 +28,12 @@ from engine.events import (
     Measured,
     NodeOpened,
     NodeVisited,
+    Respawned,
     RunFinished,
     RunStarted,
     RunState,
     StateChanged,
+    WorkersSeen,
 )
 from engine.vocabulary import KnobValue, Schedule
 
@@ -289,6 +292,35 @@ def failed_events() -> list[Event]:
     return search_events(works=(WORKS[-1],))
 
 
+COMPILING = (
+    CompilersSeen(
+        at=START,
+        numbers=(7, 9),
+        kernels=("5f1c", "5f1c"),
+        schedules=("BLOCK_M=64", "BLOCK_M=32"),
+        ages_s=(3.2, 0.4),
+    ),
+    WorkersSeen(
+        at=START,
+        devices=("cuda:0",),
+        pids=(4711,),
+        steps=("timing",),
+        kernels=("5f1c",),
+        schedules=("BLOCK_M=16",),
+        ages_s=(0.1,),
+    ),
+    Respawned(
+        at=START,
+        device="cuda:0",
+        process="benchmark process",
+        kernel="5f1c",
+        schedule="BLOCK_M=128",
+        cause="an illegal access",
+    ),
+)
+"""What a run on a GPU says of its processes."""
+
+
 class ScriptedSource:
     """Serves written events, all at once or `per_drain` at a time; remembers the verbs it was asked for."""
 
@@ -342,6 +374,18 @@ class ScriptedSource:
         self.asked.append("stop")
         self.capabilities = frozenset()
         self._state(RunState.STOPPING)
+
+    def skip(self, kernel: str) -> None:
+        self.asked.append(f"skip {kernel}")
+
+    def set_patience(self, kernel: str, patience: int) -> None:
+        self.asked.append(f"patience {kernel} {patience}")
+
+    def kill_compile(self, number: int, kernel: str, schedule: str) -> None:
+        self.asked.append(f"kill {number}")
+
+    def enqueue(self, wanted: Sequence[Again]) -> None:
+        self.asked += [f"enqueue {one.kernel} {one.schedule or ''}".strip() for one in wanted]
 
     def stopped(self) -> None:
         """The engine says that it has stopped."""

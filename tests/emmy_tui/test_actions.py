@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 from textual.binding import Binding
 
-from emmy_tui.action import COMPARE, FAILURES, LIVE, PINS, TABS, VARIANTS, Action, Group, Now
+from emmy_tui.action import COMPARE, FAILURES, LIVE, PINS, PRIOR, TABS, VARIANTS, Action, Group, Now
 from emmy_tui.actions import ACTIONS, BY_NAME, footer_actions, spoken
 from emmy_tui.app import EmmyApp, palette_title
 from emmy_tui.dialogs import help_lines
@@ -16,6 +16,7 @@ from emmy_tui.tabs.compare import CompareTab
 from emmy_tui.tabs.failures import FailuresTab
 from emmy_tui.tabs.live import LiveTab
 from emmy_tui.tabs.pins import PinsTab
+from emmy_tui.tabs.prior import PriorTab
 from emmy_tui.tabs.tab import Tab
 from emmy_tui.tabs.variants import VariantsTab
 from emmy_tui.text import plain
@@ -25,9 +26,10 @@ from tests.emmy_tui.looking import running, showing
 from tests.emmy_tui.scripted import search_events
 
 FOCUSED = {
-    LIVE: ("", "kernels", "tree", "log", "curve"),
+    LIVE: ("", "kernels", "tree", "plan", "health", "log", "curve"),
     VARIANTS: ("variants",),
     FAILURES: ("clusters", "cluster"),
+    PRIOR: ("ranked", "residuals"),
     PINS: ("pins",),
     COMPARE: ("pairs",),
 }
@@ -35,7 +37,7 @@ EVERY_NOW = [
     Now(mode, frozenset(verbs), frozen, focus, kernels, 1, roomy, shared, demo, tab=tab, items=kernels, **more)
     for mode, verbs, frozen, kernels, roomy, shared, demo, tab, more in product(
         (None, *Mode),
-        ((), ("start",), ("pause", "stop"), ("resume", "stop")),
+        ((), ("start",), ("pause", "stop", "skip", "patience"), ("resume", "stop", "retune")),
         (False, True),
         (0, 1, 2),
         (False, True),
@@ -44,7 +46,7 @@ EVERY_NOW = [
         TABS,
         (
             {"writable": False},
-            {"undoable": True, "filtered": True, "contexts": 2},
+            {"undoable": True, "filtered": True, "contexts": 2, "corners": 1, "compiles": 1},
         ),
     )
     for focus in FOCUSED[tab]
@@ -55,6 +57,7 @@ CLASSES: dict[str, type[Tab]] = {
     LIVE: LiveTab,
     VARIANTS: VariantsTab,
     FAILURES: FailuresTab,
+    PRIOR: PriorTab,
     PINS: PinsTab,
     COMPARE: CompareTab,
 }

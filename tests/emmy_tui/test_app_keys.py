@@ -22,7 +22,8 @@ async def test_numbers_show_tabs_and_focus_their_list(tmp_path: Path) -> None:
         for key, name, panel in (
             ("2", "Variants", "variants"),
             ("3", "Failures", "clusters"),
-            ("4", "Pins", "pins"),
+            ("4", "Prior", "ranked"),
+            ("6", "Pins", "pins"),
             ("1", "Live", "tree"),
         ):
             await press(app, pilot, key)
@@ -131,7 +132,7 @@ async def test_changed_keys_work_and_are_what_is_written() -> None:
         assert source.asked == ["pause"]
         await pilot.press("g", "n")
         assert app.live.search_tree.cursor == 1
-        await pilot.press("4")
+        await pilot.press("6")
         assert app.view.tab == "live"
         await pilot.press("9")
         assert app.view.tab == "pins"
@@ -147,7 +148,7 @@ async def test_badges_stand_in_the_header() -> None:
         assert "FROZEN COPY  WRITER SILENT 11m" in rows(app)[0]
 
 
-@pytest.mark.parametrize("tab", ["2", "3", "4"])
+@pytest.mark.parametrize("tab", ["2", "3", "4", "5", "6"])
 @pytest.mark.parametrize("size", [(60, 15), (79, 17), (119, 24), (200, 60), (40, 8)])
 async def test_every_tab_is_drawn_at_any_size(tmp_path: Path, tab: str, size: tuple[int, int]) -> None:
     app = over(fill(tmp_path / "tune.db", rows=8), Look(ascii=True))

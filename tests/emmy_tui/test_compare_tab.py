@@ -14,8 +14,9 @@ from emmy_tui.dialogs import Reading
 from emmy_tui.tabs.compare import RunChoice
 from engine.store import KernelResult, Store
 from engine.store.run_results import BestTime
+from engine.vocabulary import Measurement, Regime, Schedule, Status, Timing
 from tests.emmy_tui.looking import rows, running, screen_text
-from tests.emmy_tui.measured import fill, over, press, type_text
+from tests.emmy_tui.measured import CONTEXT, fill, over, press, type_text
 from tests.emmy_tui.two_runs import record_runs
 
 WIDE = (160, 45)
@@ -145,3 +146,25 @@ def test_swapping_sides_swaps_the_verdict(a_us: float, b_us: float, a_wide: floa
     assert there.high is not None
     assert there.low <= a_us / b_us * (1 + 1e-9)
     assert there.high >= a_us / b_us * (1 - 1e-9)
+
+
+async def test_kept_samples_decide_and_not_their_extremes(database: Path) -> None:
+    """The intervals of the samples overlap, their medians don't: a run's own statistics call that a difference."""
+    with Store.open(database) as store:
+        old, new = store.runs()
+        for run, best in ((old, 3.08), (new, 3.07)):
+            own = next(one for one in store.run_results(run.id) if one.label == "relu")
+            assert own.ranking is not None
+            samples = tuple(best * (1 + step / 20_000) for step in (-2, -1, 0, 0, 1, 2, 0, 1, -1))
+            timing = Timing(best, best * 0.99, best * 1.01, samples)
+            row = Measurement(
+                own.kernel, Schedule.of(own.ranking.schedule), Regime.RANKING, CONTEXT.key, Status.OK, timing
+            )
+            store.record_measurement(row, run=run.id)
+    app = over(database)
+    async with running(app, WIDE) as pilot:
+        await press(app, pilot, "5")
+        (relu,) = [pair for pair in app.compare.list.ordered() if pair.label == "relu"]
+        assert relu.verdict is Verdict.A_FASTER
+        assert relu.high is not None
+        assert relu.high < 1

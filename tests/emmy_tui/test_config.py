@@ -31,12 +31,12 @@ def test_without_a_file_everything_is_the_default(tmp_path: Path, monkeypatch: p
 
 
 def test_command_line_over_environment_over_file(tmp_path: Path) -> None:
-    path = written(tmp_path, 'fps = 8\ntheme = "light"\nascii = true\n[keys]\npin = "f5"\nhelp = ["H", "?"]\n')
+    path = written(tmp_path, 'fps = 8\ntheme = "light"\nascii = true\n[keys]\npin = "f5"\nhelp = ["f8", "?"]\n')
     options = arguments_parser().parse_args(["--config", str(path), "--theme", "terminal"])
     config = configured(options, {"EMMY_TUI_FPS": "10", "EMMY_TUI_THEME": "dark"})
     look = look_of(config, {})
     assert (look.fps, look.theme, look.ascii) == (10.0, TERMINAL, True)
-    assert look.keys == {"pin": ("f5",), "help": ("H", "question_mark")}
+    assert look.keys == {"pin": ("f5",), "help": ("f8", "question_mark")}
     assert config.origins["fps"] == "EMMY_TUI_FPS"
     assert config.origins["theme"] == "the command line"
     assert look_of(configured(arguments_parser().parse_args(["--config", str(path)]), {}), {}).theme == LIGHT

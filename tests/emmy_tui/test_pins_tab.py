@@ -30,7 +30,7 @@ async def test_how_pins_stand(database: Path) -> None:
     pin(database, 0, OTHER.key)
     app = over(database)
     async with running(app, WIDE) as pilot:
-        await press(app, pilot, "4")
+        await press(app, pilot, "6")
         text = screen_text(app)
         for words in ("2 pins, 2 stale", "stale: faster now", "stale: context", "ana", "[b]steady[/]", "+70.0%"):
             assert words in text
@@ -43,7 +43,7 @@ async def test_how_pins_stand(database: Path) -> None:
 async def test_typing_knobs_that_were_never_measured(database: Path) -> None:
     app = over(database)
     async with running(app, WIDE) as pilot:
-        await press(app, pilot, "4")
+        await press(app, pilot, "6")
         assert "Nothing is pinned: p pins knob values that you type" in screen_text(app)
         await press(app, pilot, "p")
         assert isinstance(app.screen, Prompt)
@@ -73,13 +73,13 @@ async def test_exporting_and_importing(database: Path, tmp_path: Path) -> None:
     pin(database, 1, note="steady")
     app = over(database)
     async with running(app, WIDE) as pilot:
-        await press(app, pilot, "4", "e")
+        await press(app, pilot, "6", "e")
     (file,) = (database.parent / "out").glob("emmy-pins-*.json")
-    assert json.loads(file.read_text())["pins"][0]["note"] == "steady"
+    assert json.loads(file.read_text())["schedules"][0]["pin"]["note"] == "steady"
     (tmp_path / "b").mkdir()
     other = over(fill(tmp_path / "b" / "tune.db"))
     async with running(other, WIDE) as pilot:
-        await press(other, pilot, "4", "I")
+        await press(other, pilot, "6", "I")
         await type_text(other, pilot, str(file))
         await press(other, pilot, "enter")
         assert other.pins.list.count() == 1
@@ -89,13 +89,13 @@ async def test_exporting_and_importing(database: Path, tmp_path: Path) -> None:
         await press(other, pilot, "I")
         await type_text(other, pilot, str(tmp_path / "none.json"))
         await press(other, pilot, "enter")
-        assert "none.json can't be read" in other.footer.said
+        assert "there is no file" in other.footer.said
 
 
 async def test_the_footer_fits_what_works(database: Path) -> None:
     app = over(database)
     async with running(app, (80, 24)) as pilot:
-        await press(app, pilot, "4")
+        await press(app, pilot, "6")
         footer = rows(app)[-1]
         assert "p Pin" in footer
         assert "I Import" in footer

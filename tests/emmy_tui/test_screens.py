@@ -18,12 +18,13 @@ from textual.pilot import Pilot
 from emmy_tui.app import EmmyApp
 from emmy_tui.look import Look
 from emmy_tui.source import Mode
-from engine.events import Event, KernelFound, Logged, Measured
+from engine.events import Acted, Event, KernelFound, Logged, Measured
 from engine.store import Store
 from engine.vocabulary import Schedule
 from tests.emmy_tui.looking import application, rows, running, screen_text, showing, strips
-from tests.emmy_tui.measured import CONTEXT, OTHER, fill, matmul, over, press, schedules
-from tests.emmy_tui.scripted import START, ScriptedSource, failed_events, search_events
+from tests.emmy_tui.measured import CONTEXT, OTHER, fill, matmul, only_eight_warps_fail, over, press, schedules
+from tests.emmy_tui.reported import report
+from tests.emmy_tui.scripted import COMPILING, START, ScriptedSource, failed_events, search_events
 from tests.emmy_tui.two_runs import record_runs
 
 SIZES = ((80, 24), (100, 30), (160, 45))
@@ -72,10 +73,17 @@ def _empty(path: Path) -> Path:
     return path
 
 
+@pytest.fixture(autouse=True)
+def one_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The Prior tab shows a report that doesn't change with what the product ships."""
+    monkeypatch.setattr("emmy_tui.prior_reading.prior_report", lambda store: report())
+
+
 TABS = {
     "variants": ("2",),
     "failures": ("3",),
-    "pins": ("4",),
+    "prior": ("4",),
+    "pins": ("6",),
     "compare": ("5",),
 }
 
@@ -119,7 +127,7 @@ def test_tab_compare_runs(
     _compare(snap_compare, over(path), keys, size)
 
 
-@pytest.mark.parametrize("keys", [("2", "enter"), ("2", "b", "j", "b"), ("2", "slash"), ("4", "p")], ids="-".join)
+@pytest.mark.parametrize("keys", [("2", "enter"), ("2", "b", "j", "b"), ("2", "slash"), ("6", "p")], ids="-".join)
 def test_tab_dialogs(snap_compare: SnapCompare, tmp_path: Path, keys: tuple[str, ...]) -> None:
     _compare(snap_compare, over(_pinned(fill(tmp_path / "tune.db"))), keys, (80, 24))
 
@@ -129,6 +137,20 @@ def _compare(snap_compare: SnapCompare, app: EmmyApp, keys: Sequence[str], size:
         await press(app, pilot, *keys)
 
     assert snap_compare(app, terminal_size=size, run_before=before)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+def test_screen_health(snap_compare: SnapCompare, size: tuple[int, int]) -> None:
+    app = showing([*EVENTS[: len(EVENTS) * 3 // 5], *COMPILING], capabilities=("pause", "stop", "skip", "patience"))
+    assert snap_compare(app, press=("H",), terminal_size=size)
+
+
+@pytest.mark.parametrize("keys", [("3", "F"), ("2", "o"), ("A",)], ids="-".join)
+def test_steering_dialogs(snap_compare: SnapCompare, tmp_path: Path, keys: tuple[str, ...]) -> None:
+    path = only_eight_warps_fail(fill(tmp_path / "tune.db"))
+    with Store.open(path, clock=lambda: START) as store:
+        store.record_act(Acted(at=START, verb="retune", kernel=matmul().key, author="ana"))
+    _compare(snap_compare, over(path), keys, (80, 24))
 
 
 def test_screen_why(snap_compare: SnapCompare) -> None:

@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from emmy_tui.source import Anew, DatabaseSource, Mode, Session, SessionSource, latest_runs, recorded_events
+from emmy_tui.database_source import DatabaseSource, latest_runs, recorded_events
+from emmy_tui.source import Anew, Mode, Session, SessionSource
 from engine.events import Event, KernelFound, Logged, Measured, RunFinished, RunState, StateChanged
 from engine.snapshot import Snapshot, apply
 from engine.store import Store

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from emmy_tui.database_source import count_programs
 from emmy_tui.notice import start_lines
-from emmy_tui.source import Mode, count_programs
+from emmy_tui.source import Mode
 from emmy_tui.text import line_width, plain
 from emmy_tui.variant_detail import NO_SOURCE, context_text, rendered
 from emmy_tui.view import View
@@ -85,7 +86,7 @@ async def test_counts_are_seen_at_80_columns() -> None:
         await pilot.pause()
         snapshot = app.view.snapshot
         assert f"measured {snapshot.measured}" in rows(app)[1]
-        assert "5 Comp" in rows(app)[1]
+        assert "5Cmp" in rows(app)[1]
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])

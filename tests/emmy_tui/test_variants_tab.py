@@ -10,8 +10,9 @@ import pytest
 
 from emmy_tui.dialogs import Reading
 from emmy_tui.look import Look
+from emmy_tui.pareto import FrontChoice, front
 from emmy_tui.prompt import Prompt
-from engine.store import Store
+from engine.store import CandidateQuery, Store
 from tests.emmy_tui.looking import application, rows, running, screen_text
 from tests.emmy_tui.measured import COMMAND, CONTEXT, OTHER, ROWS, events, fill, matmul, over, press, settled, type_text
 from tests.emmy_tui.scripted import ScriptedSource
@@ -241,9 +242,9 @@ async def test_read_only_writes_nothing(database: Path) -> None:
     app = over(database, Look(read_only=True))
     before = database.read_bytes()
     async with running(app, WIDE) as pilot:
-        await press(app, pilot, "2", "p", "u", "U", "4", "p", "I", "u")
+        await press(app, pilot, "2", "p", "u", "U", "6", "p", "I", "u")
         assert not isinstance(app.screen, Prompt)
-        assert "Pin" not in rows(app)[-1].replace("4 Pins", "")
+        assert "Pin" not in rows(app)[-1].replace("6 Pins", "")
     assert pins(database) == []
     assert database.read_bytes() == before
 
@@ -269,7 +270,7 @@ async def test_without_a_database_it_says_so() -> None:
     async with running(app, WIDE) as pilot:
         await press(app, pilot, "2")
         assert "there is no database behind what is shown" in screen_text(app)
-        await press(app, pilot, "p", "b", "y", "e", "enter", "3", "4")
+        await press(app, pilot, "p", "b", "y", "e", "enter", "3", "6")
         assert "there is no database behind what is shown" in screen_text(app)
 
 
@@ -309,3 +310,25 @@ async def test_another_order_starts_at_the_top_where_nobody_moved(database: Path
     async with running(app, (80, 24)) as pilot:
         await press(app, pilot, "2", "s")
         assert (app.variants.list.cursor, app.variants.list.top) == (0, 0)
+
+
+async def test_the_front_of_time_against_registers_gives_a_pin(database: Path) -> None:
+    app = over(database)
+    async with running(app, WIDE) as pilot:
+        await press(app, pilot, "2", "o")
+        assert isinstance(app.screen, FrontChoice)
+        assert "Time against registers" in screen_text(app)
+        await press(app, pilot, "p")
+        assert isinstance(app.screen, Prompt)
+        await press(app, pilot, "enter")
+    ((pinned, _),) = pins(database)
+    with Store.open(database, read_only=True) as store:
+        rows = store.candidate_rows(store.candidate_numbers(CandidateQuery(matmul().key, context=CONTEXT.key))).values()
+    best = front(rows)
+    assert pinned == best[0].schedule_key
+    for one in best:
+        assert not any(
+            other.best_us < one.best_us and other.registers < one.registers
+            for other in rows
+            if other.best_us is not None and other.registers is not None
+        )

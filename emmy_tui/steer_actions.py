@@ -1,0 +1,140 @@
+"""The actions that steer the engine: skip, patience, tune again, and the list of what was asked."""
+
+from __future__ import annotations
+
+from emmy_tui.action import LIVE, PINS, VARIANTS, Action, Group, Now, because, on_tabs
+from emmy_tui.source import Mode
+
+
+def _why_not_steered(now: Now) -> str:
+    if now.mode is Mode.BROWSE:
+        return "This database is only looked at; a run is steered where it was started"
+    return "No run is on; R starts one"
+
+
+def _may_retune(now: Now) -> bool:
+    return now.writable and (now.items > 0 if now.tab == PINS else now.kernels > 0)
+
+
+def _why_no_retune(now: Now) -> str:
+    if not now.writable:
+        return "The database is opened for reading only"
+    return "There is no pin" if now.tab == PINS else "No kernel is known yet"
+
+
+STEER_ACTIONS: tuple[Action, ...] = (
+    on_tabs(
+        (LIVE,),
+        "skip",
+        ("x",),
+        "Skip",
+        "End this kernel's search with what it has; the run goes on",
+        Group.RUN,
+        lambda now: "skip" in now.capabilities,
+        _why_not_steered,
+        footer=8,
+    ),
+    on_tabs(
+        (LIVE,),
+        "more_patience",
+        ("plus",),
+        "Patience",
+        "More patience for this kernel, by 10",
+        Group.RUN,
+        lambda now: "patience" in now.capabilities,
+        _why_not_steered,
+        footer=13,
+    ),
+    on_tabs(
+        (LIVE,),
+        "less_patience",
+        ("minus",),
+        "Less",
+        "Less patience for this kernel, by 10",
+        Group.RUN,
+        lambda now: "patience" in now.capabilities,
+        _why_not_steered,
+    ),
+    on_tabs(
+        (LIVE,),
+        "select_kernel",
+        ("m",),
+        "Mark",
+        "Mark the kernel under the cursor, to tune several again",
+        Group.RUN,
+        lambda now: now.focus == "kernels" and now.kernels > 0,
+        because("Focus the kernels first: tab"),
+        footer=6,
+    ),
+    on_tabs(
+        (LIVE, VARIANTS, PINS),
+        "retune",
+        ("r",),
+        "Re-tune",
+        "Tune the marked kernels, or this one, again from the database alone",
+        Group.RUN,
+        _may_retune,
+        _why_no_retune,
+        footer=8,
+    ),
+    on_tabs(
+        (PINS,),
+        "retune_stale",
+        ("R",),
+        "All stale",
+        "Tune every kernel with a stale pin again",
+        Group.RUN,
+        _may_retune,
+        _why_no_retune,
+        footer=8,
+    ),
+    on_tabs(
+        (PINS,),
+        "measure",
+        ("m",),
+        "Measure",
+        "Measure this pin now, and nothing else",
+        Group.RUN,
+        _may_retune,
+        _why_no_retune,
+        footer=7,
+    ),
+    on_tabs(
+        (LIVE,),
+        "plan",
+        ("o",),
+        "Graph",
+        "The best grouping's launches with their edges, in the tree's place",
+        Group.VIEW,
+        footer=12,
+    ),
+    on_tabs(
+        (LIVE,),
+        "health",
+        ("H",),
+        "Health",
+        "Workers, compiles, GPUs and what was taken down, in the tree's place",
+        Group.VIEW,
+        footer=12,
+    ),
+    on_tabs(
+        (LIVE,),
+        "kill_compile",
+        ("K",),
+        "End compile",
+        "End the compile under the cursor; its candidate fails",
+        Group.RUN,
+        lambda now: now.compiles > 0 and "stop" in now.capabilities,
+        because("Nothing compiles at the moment"),
+        footer=9,
+    ),
+    on_tabs(
+        (LIVE, PINS),
+        "acts",
+        ("A",),
+        "Queue",
+        "What waits to be tuned again, and who asked for what",
+        Group.RUN,
+        footer=13,
+    ),
+)

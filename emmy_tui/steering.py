@@ -1,0 +1,215 @@
+"""What a person asks of the engine beyond start and stop: skip, patience, tune again, and the list of what was asked.
+
+Tuning again needs the database alone. While a run is on, kernels are queued behind it; else a session of its own is
+opened. What is missing on this machine is said in one sentence, with the replay that works without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from textual.app import App
+from textual.binding import Binding, BindingType
+
+from emmy_tui import format as fmt
+from emmy_tui.desk import Desk
+from emmy_tui.dialogs import Dialog, Reading, TextPanel
+from emmy_tui.knob_words import short_words
+from emmy_tui.outlet import Outlet
+from emmy_tui.refusal import BadInput
+from emmy_tui.source import Again, Mode, Source
+from emmy_tui.text import Line, Tone, clean, left, wrap
+from emmy_tui.view import View
+from emmy_tui.widgets.kernel_name import kernel_name
+from engine.events import KernelState
+from engine.snapshot import KernelRow
+from engine.store import StoredAct
+
+Launch = Callable[[Path, Sequence[Again]], Source]
+"""Opens a session that tunes kernels of a database again; raises BadInput with what is missing."""
+Replays = Callable[[Path], Source]
+PATIENCE_STEP = 10
+NAMED = 6
+
+
+class Steering:
+    """One screen's requests. `take_over` shows another source in place of the one that is shown."""
+
+    def __init__(
+        self,
+        view: View,
+        desk: Desk,
+        outlet: Outlet,
+        *,
+        source: Callable[[], Source | None],
+        take_over: Callable[[Source], None],
+        launch: Launch | None,
+        replays: Replays | None,
+    ) -> None:
+        self._view = view
+        self._desk = desk
+        self._outlet = outlet
+        self._source = source
+        self._take_over = take_over
+        self._launch = launch
+        self._replays = replays
+
+    def skip(self) -> None:
+        """End the search that is on: that of the shown kernel, if it is one, else the newest."""
+        row, source = self._tuned(), self._source()
+        if row is None or source is None:
+            self._outlet.warn("no kernel is being tuned at the moment")
+            return
+        source.skip(row.kernel)
+        self._outlet.say(f"{self._name(row)} is skipped: it keeps the best that it has")
+
+    def patience(self, by: int) -> None:
+        row, source = self._view.kernel, self._source()
+        if row is None or source is None:
+            return
+        usual = self._view.snapshot.run.patience if self._view.snapshot.run else 50
+        wanted = max(1, (row.patience or usual) + by)
+        source.set_patience(row.kernel, wanted)
+        self._outlet.say(f"{self._name(row)}: patience {wanted} from its next candidate on")
+
+    def kill_compile(self, number: int, kernel: str, schedule: str) -> None:
+        """End a compile; its candidate fails, and the run goes on."""
+        source = self._source()
+        if source is not None:
+            source.kill_compile(number, kernel, schedule)
+            row = self._view.snapshot.kernels.get(kernel)
+            whose = self._name(row) if row is not None else "an assembled program"
+            self._outlet.say(f"a compile of {whose} is ended; its candidate fails")
+
+    def _tuned(self) -> KernelRow | None:
+        shown = self._view.kernel
+        if shown is not None and shown.state == KernelState.TUNING:
+            return shown
+        tuning = [row for row in self._view.snapshot.kernels.values() if row.state == KernelState.TUNING]
+        return tuning[-1] if tuning else None
+
+    def _name(self, row: KernelRow) -> str:
+        return kernel_name(row, self._view.snapshot)
+
+    def retune(self, app: App[Any], wanted: Sequence[Again]) -> None:
+        """Queue the kernels behind the run that is on, or ask whether to begin one with them."""
+        source = self._source()
+        if source is None or source.locate is None or not wanted:
+            return
+        if "retune" in source.capabilities:
+            source.enqueue(wanted)
+            self._outlet.say(f"queued behind the run: {names(wanted)}; A lists the queue")
+            return
+        if self._view.busy and source.mode is Mode.LIVE:
+            self._outlet.warn("the run is starting or stopping; press r again when it has")
+            return
+        path = source.locate()
+        try:
+            if self._launch is None:
+                raise BadInput("this screen was started without a way to tune")
+            begun = self._launch(path, wanted)
+        except BadInput as missing:
+            self._offer_replay(app, path, str(missing))
+            return
+        app.push_screen(Confirm(self._view, retune_lines(wanted), "Tune again?"), self._then_begin(begun))
+
+    def _then_begin(self, begun: Source) -> Callable[[str | None], None]:
+        def answered(answer: str | None) -> None:
+            if answer == "yes":
+                self._take_over(begun)
+                begun.start()
+
+        return answered
+
+    def _offer_replay(self, app: App[Any], path: Path, missing: str) -> None:
+        if self._replays is None or self._view.mode is Mode.REPLAY:
+            self._outlet.warn(missing.split(";")[0])
+            return
+        replays = self._replays
+        sentence = f"Nothing can be tuned here: {missing.split(';')[0]}."
+        lines: list[Line] = [[(row, Tone.PLAIN)] for row in wrap(sentence, 60)]
+        lines += [[], [("  enter ", Tone.KEY), ("replay what was recorded, with no GPU", Tone.PLAIN)]]
+
+        def answered(answer: str | None) -> None:
+            if answer == "yes":
+                self._take_over(replays(path))
+
+        app.push_screen(Confirm(self._view, lines, "No GPU to tune on"), answered)
+
+    def list_acts(self, app: App[Any]) -> None:
+        """Show what waits, and what people asked for, of every run in the database."""
+
+        def show(acts: Sequence[StoredAct]) -> None:
+            width = max(40, min(110, app.size.width - 6))
+            app.push_screen(Reading(self._view, act_lines(self._view, acts, width), "Queue and acts"))
+
+        source = self._source()
+        if source is None or source.locate is None:
+            show(())
+        else:
+            self._desk.ask("acts", lambda store: store.acts(), show, self._outlet.warn)
+
+
+def names(wanted: Sequence[Again]) -> str:
+    """The kernels by name, the first few."""
+    text = ", ".join(one.label for one in wanted[:NAMED])
+    return f"{text} and {len(wanted) - NAMED} more" if len(wanted) > NAMED else text
+
+
+def retune_lines(wanted: Sequence[Again]) -> list[Line]:
+    """What a run of these kernels comes to."""
+    lines: list[Line] = []
+    for one in wanted[:NAMED]:
+        what = f"  one candidate: {short_words(one.schedule.as_dict())}" if one.schedule else ""
+        lines.append([(f"  {clean(one.label)}", Tone.HEAD), (clean(what), Tone.PLAIN)])
+    if len(wanted) > NAMED:
+        lines.append([(f"  and {len(wanted) - NAMED} more", Tone.PLAIN)])
+    return [
+        *lines,
+        [],
+        [(f"  {fmt.plural(len(wanted), 'run')}, one a kernel, with the patience that emmy-tui was given.", Tone.PLAIN)],
+        [("  What this GPU and toolchain measured before is served from the database.", Tone.DIM)],
+        [],
+        [("  enter ", Tone.KEY), ("begin", Tone.PLAIN)],
+    ]
+
+
+def act_lines(view: View, acts: Sequence[StoredAct], width: int) -> list[Line]:
+    """The queue, the acts of the shown run that the database may not have yet, and those that it has."""
+    snapshot, glyphs = view.snapshot, view.glyphs
+    lines: list[Line] = [[("Waiting to be tuned again", Tone.HEAD)]]
+    for place, key in enumerate(snapshot.queue, 1):
+        row = snapshot.kernels.get(key)
+        lines.append([(f"  {place}  {clean(kernel_name(row, snapshot) if row else key, glyphs)}", Tone.PLAIN)])
+    if not snapshot.queue:
+        lines.append([("  nothing", Tone.DIM)])
+    lines += [[], [("What was asked, the newest first", Tone.HEAD)]]
+    kept = {(act.at, act.verb) for act in acts}
+    fresh = [act for act in reversed(snapshot.acts) if (act.at, act.verb) not in kept]
+    told = [(act.at, act.author, act.verb, _kernel(view, act.kernel), act.detail) for act in fresh]
+    told += [(act.at, act.author, act.verb, act.label or act.kernel_key, act.detail) for act in acts]
+    for at, author, verb, kernel, detail in told:
+        who = left(clean(author or "-", glyphs), 9, glyphs)
+        text = " ".join(part for part in (verb, kernel, detail) if part)
+        lines.append([(f"  {fmt.moment(at)}  {who} ", Tone.DIM), (clean(text, glyphs)[: width - 30], Tone.PLAIN)])
+    return lines if told else [*lines, [("  nothing", Tone.DIM)]]
+
+
+def _kernel(view: View, key: str) -> str:
+    row = view.snapshot.kernels.get(key)
+    return kernel_name(row, view.snapshot) if row is not None else key
+
+
+class Confirm(Dialog):
+    """Answers "yes", or ""."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter,y", "answer('yes')", show=False),
+        Binding("escape,n,q", "answer", show=False),
+    ]
+
+    def __init__(self, view: View, lines: Sequence[Line], title: str) -> None:
+        body = [[], *lines, [("  esc   ", Tone.KEY), ("leave it", Tone.PLAIN)], []]
+        super().__init__(TextPanel(view, body, title))
