@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.deploy import database_rows
 from engine.ir import Kernel
-from engine.prior import ColdModel, features
+from engine.prior import ColdModel, FeatureMatrix, LearnedModel, Reservoir, features, fit
 from engine.prior.columns import KnobTable
 from engine.store import Store
-from engine.vocabulary import KnobValue, Target
+from engine.vocabulary import KnobValue
 
 GOALS = (10, 5, 2, 1)
 """Per cent above the best recorded time."""
@@ -23,12 +24,16 @@ SPENT_AT = (50, 100, 200)
 
 @dataclass(frozen=True, eq=False)
 class Landscape:
-    """`us` is NaN where the candidate failed; `predicted` (ln us) is the cold model's, None for a foreign kernel."""
+    """`us` is NaN where the candidate failed; `predicted` (ln us) is the cold model's, None for a foreign kernel.
+
+    `learned` is that of a prior trained on the other recorded kernels only.
+    """
 
     name: str
     candidates: tuple[dict[str, KnobValue], ...]
     us: NDArray[np.float64]
     predicted: NDArray[np.float64] | None = None
+    learned: NDArray[np.float64] | None = None
     table: KnobTable = field(init=False)
 
     def __post_init__(self) -> None:
@@ -98,25 +103,35 @@ class Ledger:
         return 100 * (us / self.landscape.best - 1)
 
 
-def landscapes(store: Store, text: str, least: int) -> Iterator[Landscape]:
+def landscapes(store: Store, text: str, least: int, *, learned: bool = False) -> Iterator[Landscape]:
     """Every recorded kernel and context with at least `least` candidates whose name, family or shape has `text`."""
+    reservoir = database_rows(store) if learned else None
     for found in store.variants(text, 1):
         if found.ok + found.failed >= least and found.ok:
             kernel = store.kernel(found.kernel)
             name = f"{found.label} {found.shape}, {found.gpu}"
-            yield recorded_landscape(store, name, kernel, found.context)
+            yield recorded_landscape(store, name, kernel, found.context, reservoir)
 
 
-def recorded_landscape(store: Store, name: str, kernel: Kernel, context: str) -> Landscape:
+def recorded_landscape(
+    store: Store, name: str, kernel: Kernel, context: str, reservoir: Reservoir | None = None
+) -> Landscape:
+    """`reservoir` holds all kernels; this one's rows are left out of what is learned for it."""
     schedules = sorted(store.schedules(kernel.key, context), key=lambda schedule: schedule.key)
     rows = [store.ranking(kernel.key, schedule, context) for schedule in schedules]
     us = np.array([row.us if row is not None and row.us is not None else math.nan for row in rows])
     candidates = tuple(schedule.as_dict() for schedule in schedules)
-    predicted = None if kernel.foreign is not None else cold_prediction(kernel, candidates, store.target(context))
-    return Landscape(name, candidates, us, predicted)
+    if kernel.foreign is not None:
+        return Landscape(name, candidates, us)
+    matrix = features(kernel, candidates, store.target(context))
+    model = None if reservoir is None else without(reservoir, kernel.key)
+    return Landscape(
+        name, candidates, us, ColdModel().predict(matrix), None if model is None else model.predict(matrix)
+    )
 
 
-def cold_prediction(
-    kernel: Kernel, candidates: tuple[dict[str, KnobValue], ...], target: Target
-) -> NDArray[np.float64]:
-    return ColdModel().predict(features(kernel, candidates, target))
+def without(reservoir: Reservoir, kernel_key: str) -> LearnedModel | None:
+    """The model of every kernel but one; None where that leaves nothing."""
+    others = np.array([not str(group).startswith(f"{kernel_key}@") for group in reservoir.groups], dtype=np.bool_)
+    values = FeatureMatrix(reservoir.matrix.values[others], reservoir.names)
+    return fit(values, reservoir.log_us[others], reservoir.groups[others], ColdModel())

@@ -11,6 +11,8 @@ from tests.bench.landscape import Landscape
 
 WIDTH, HEIGHT, LEFT, TOP, GAP = 460, 260, 56, 34, 36
 COLOURS = ("#d62728", "#ff9896", "#8c2d04", "#1f77b4", "#7f7f7f", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf", "#bcbd22")
+COLUMNS = 3
+"""Panels side by side."""
 SHOWN = (0.1, 1.0, 10.0, 100.0)
 """Per cent above the best at which a line is drawn; the scale is logarithmic."""
 
@@ -21,19 +23,25 @@ def progress_svg(panels: Mapping[Landscape, Curves], budget: int) -> str:
     """`panels` hold each strategy's best-so-far times in us, one sequence a seed."""
     names = list(dict.fromkeys(name for curves in panels.values() for name in curves))
     colour = {name: COLOURS[place % len(COLOURS)] for place, name in enumerate(names)}
-    height = TOP + len(panels) * (HEIGHT + GAP)
-    body = [_panel(land, curves, colour, budget, place) for place, (land, curves) in enumerate(panels.items())]
+    columns = min(COLUMNS, max(len(panels), 1))
+    width, rows = columns * (LEFT + WIDTH + GAP), -(-len(panels) // columns)
+    height = TOP + rows * (HEIGHT + GAP) + GAP
+    body = []
+    for place, (land, curves) in enumerate(panels.items()):
+        x, y = place % columns * (LEFT + WIDTH + GAP), place // columns * (HEIGHT + GAP)
+        body.append(f'<g transform="translate({x} {y})">\n{_panel(land, curves, colour, budget)}\n</g>')
     for place, name in enumerate(names):
-        y = TOP + 14 * place
-        body.append(f'<path d="M {LEFT + WIDTH + 16} {y} h 18" stroke="{colour[name]}" stroke-width="2"/>')
-        body.append(f'<text x="{LEFT + WIDTH + 40}" y="{y + 4}">{escape(name)}</text>')
-    size = f'width="{LEFT + WIDTH + 210}" height="{height}"'
+        x, y = LEFT + place * (width - LEFT) // max(len(names), 1), height - GAP // 2
+        body.append(f'<path d="M {x} {y} h 18" stroke="{colour[name]}" stroke-width="2"/>')
+        body.append(f'<text x="{x + 24}" y="{y + 4}">{escape(name)}</text>')
+    size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
+    paper = '<rect width="100%" height="100%" fill="#fff"/>'
     style = 'font-family="sans-serif" font-size="11" fill="#333"'
-    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} {style}>\n' + "\n".join(body) + "\n</svg>\n"
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} {style}>\n{paper}\n' + "\n".join(body) + "\n</svg>\n"
 
 
-def _panel(land: Landscape, curves: Curves, colour: Mapping[str, str], budget: int, place: int) -> str:
-    top = TOP + place * (HEIGHT + GAP)
+def _panel(land: Landscape, curves: Curves, colour: Mapping[str, str], budget: int) -> str:
+    top = TOP
     parts = [f'<text x="{LEFT}" y="{top - 8}" font-weight="bold">{escape(land.name)}</text>']
     for percent in SHOWN:
         y = top + _height(percent)
@@ -54,7 +62,12 @@ def _points(best: float, runs: Sequence[Sequence[float]], budget: int) -> list[t
         slowdown = median(100 * (run[min(spent, len(run)) - 1] / best - 1) if run else math.inf for run in runs)
         if math.isfinite(slowdown):
             found.append((LEFT + WIDTH * spent / budget, _height(slowdown)))
-    return found
+    ends = {0, len(found) - 1}
+    return [
+        point
+        for place, point in enumerate(found)
+        if place in ends or not found[place - 1][1] == point[1] == found[place + 1][1]
+    ]
 
 
 def _height(percent: float) -> float:

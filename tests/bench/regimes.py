@@ -1,12 +1,15 @@
 """Does a lower ptxas level rank candidates as the deploy regime does, and what does its compiling save?
 
-    python -m tests.bench.regimes [--family contraction] [--candidates 200] [--level 1] [--jobs N] [--device 0]
+    python -m tests.bench.regimes [--family contraction] [--candidates 200] [--level 1] [--budget 240] [--jobs N]
 
 Needs a GPU. Of each family, candidates spread over the spaces of its kernels are timed three times: in the ranking
 regime at the lower level, in the ranking regime at -O3, and in the deploy regime at -O3, which is the truth. A row
 says, for one way of ranking, Spearman's correlation with the truth, how much slower than the best the picked candidate
 is (regret@1: its 50th and 90th percentile over random subsets of candidates), and what compiling cost. The row of -O3
 says what the noise of short timing alone does: a lower level is as good where its row is.
+
+Families are the kinds of `engine.measure.ranking_kind`. They share the budget (s): a slow one gets fewer candidates
+than were asked for, and the table says how many. What a table shows goes into `engine/measure/regimes.py`.
 """
 
 from __future__ import annotations
@@ -31,6 +34,8 @@ from engine.vocabulary import Measurement, Regime, Schedule, Target
 from tests.codegen.attention_bodies import attention
 from tests.gpu.bodies import add, matmul, rms_norm, silu_product
 
+CHUNK = 40
+"""Candidates that are timed in all three ways before the clock is looked at."""
 SUBSETS, SUBSET_SIZE = 400, 48
 """A search sees some dozens of a space's candidates: regret is that of the best of so many, drawn so often."""
 
@@ -42,8 +47,8 @@ def families() -> dict[str, list[Kernel]]:
             matmul(1024, 1024, 1024, "bfloat16"),
             matmul(4096, 4096, 1024, "bfloat16"),
             matmul(16, 4096, 4096, "bfloat16"),
-            matmul(512, 512, 512, "float32"),
         ],
+        "contraction fp32": [matmul(512, 512, 512, "float32"), matmul(2048, 2048, 1024, "float32")],
         "rowwise": [rms_norm(16384, 4096), rms_norm(2048, 8192)],
         "pointwise": [silu_product(4096, 4096), silu_product(512, 2048), add(1 << 24), add(1 << 20)],
         "attention": [
@@ -122,29 +127,63 @@ def compared(
     return Row(family, way, counted, float(np.mean(correlations)), p50, p90, short.compile_s, short.wall_s)
 
 
-def measured(family: str, kernels: Sequence[Kernel], options: argparse.Namespace) -> list[Row]:
-    """The rows of one family. Each level gets a device of its own, so that no pass finds binaries of another."""
-    low = {**REGIMES, Regime.RANKING: replace(REGIMES[Regime.RANKING], ptxas_level=options.level)}
-    plain = CudaSettings(index=options.device, compilers=options.jobs)
-    with CudaDevice(replace(plain, regimes=low), render, illegal_because) as device:
-        candidates = drawn(kernels, device.target, options.candidates)
-        short = timed(device, candidates, Regime.RANKING)
-    with CudaDevice(plain, render, illegal_because) as device:
-        full = timed(device, candidates, Regime.RANKING)
-        truth = timed(device, candidates, Regime.DEPLOY)
+def joined(passes: Sequence[Pass]) -> Pass:
+    """Several timings, one after the other, as one."""
+    return Pass(
+        tuple(us for one in passes for us in one.us),
+        sum(one.wall_s for one in passes),
+        sum(one.compile_s for one in passes),
+    )
+
+
+def measured(
+    family: str,
+    kernels: Sequence[Kernel],
+    low: CudaDevice,
+    plain: CudaDevice,
+    options: argparse.Namespace,
+    until: float,
+) -> list[Row]:
+    """The rows of one family, from as many candidates as there is time for until that moment (monotonic s).
+
+    Each level has a device of its own, so that no pass finds binaries of another.
+    """
+    wanted = drawn(kernels, plain.target, options.candidates)
+    random.Random(0).shuffle(wanted)
+    short, full, truth = [], [], []
+    done = 0
+    while done < len(wanted) and (not done or time.monotonic() < until):
+        chunk = wanted[done : done + CHUNK]
+        short.append(timed(low, chunk, Regime.RANKING))
+        full.append(timed(plain, chunk, Regime.RANKING))
+        truth.append(timed(plain, chunk, Regime.DEPLOY))
+        done += len(chunk)
+    candidates = wanted[:done]
     return [
-        compared(family, f"ranking -O{options.level}", candidates, short, truth),
-        compared(family, "ranking -O3", candidates, full, truth),
+        compared(family, f"ranking -O{options.level}", candidates, joined(short), joined(truth)),
+        compared(family, "ranking -O3", candidates, joined(full), joined(truth)),
     ]
+
+
+def devices(options: argparse.Namespace) -> tuple[CudaDevice, CudaDevice]:
+    """One that ranks at the lower level, and one that ranks at -O3."""
+    plain = CudaSettings(index=options.device, compilers=options.jobs, ranking_levels={})
+    lower = {**REGIMES, Regime.RANKING: replace(REGIMES[Regime.RANKING], ptxas_level=options.level)}
+    low = CudaDevice(replace(plain, regimes=lower), render, illegal_because)
+    try:
+        return low, CudaDevice(plain, render, illegal_because)
+    except BaseException:
+        low.close()
+        raise
 
 
 def table(rows: Sequence[Row]) -> str:
     head = (
-        f"{'family':<12} {'way':<12} {'timed':>6} {'spearman':>9} {'regret p50':>11} {'p90':>7} {'compile s':>10} "
+        f"{'family':<16} {'way':<12} {'timed':>6} {'spearman':>9} {'regret p50':>11} {'p90':>7} {'compile s':>10} "
         f"{'wall s':>7}"
     )
     lines = [
-        f"{row.family:<12} {row.way:<12} {row.candidates:>6} {row.spearman:>9.4f} {row.regret_p50:>11.4f} "
+        f"{row.family:<16} {row.way:<12} {row.candidates:>6} {row.spearman:>9.4f} {row.regret_p50:>11.4f} "
         f"{row.regret_p90:>7.4f} {row.compile_s:>10.1f} {row.wall_s:>7.1f}"
         for row in rows
     ]
@@ -156,15 +195,20 @@ def main() -> int:
     parser.add_argument("--family", choices=sorted(families()), action="append", help="may be repeated; default: all")
     parser.add_argument("--candidates", type=int, default=200, help="of a family, over its kernels")
     parser.add_argument("--level", type=int, default=1, choices=(0, 1, 2), help="the lower ptxas level")
+    parser.add_argument("--budget", type=float, default=240.0, help="seconds for all families together")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="compile processes")
     parser.add_argument("--device", type=int, default=0)
     options = parser.parse_args()
     rows: list[Row] = []
-    for family, kernels in families().items():
-        if options.family and family not in options.family:
-            continue
-        rows += measured(family, kernels, options)
-        print(table(rows[-2:]), flush=True)
+    chosen = [(family, kernels) for family, kernels in families().items() if family in (options.family or families())]
+    start = time.monotonic()
+    low, plain = devices(options)
+    with low, plain:
+        for number, (family, kernels) in enumerate(chosen):
+            now = time.monotonic()
+            share = (start + options.budget - now) / (len(chosen) - number)
+            rows += measured(family, kernels, low, plain, options, now + share)
+            print(table(rows[-2:]), flush=True)
     print(f"\n{table(rows)}")
     return 0
 

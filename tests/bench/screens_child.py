@@ -20,7 +20,8 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import emmy_tui.app
 from emmy_tui.app import EmmyApp
-from emmy_tui.source import DatabaseSource, Source
+from emmy_tui.database_source import DatabaseSource
+from emmy_tui.source import Source
 from tests.emmy_tui.paced import PacedSource
 from tests.emmy_tui.scripted import WORKS, search_events
 

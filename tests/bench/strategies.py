@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Sequence
+from enum import Enum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,18 +21,29 @@ from engine.prior.surrogate import log_expected_improvement
 from engine.search import EnumeratedSpace, Path, Proposal, Search
 from engine.tune.scoring import LearningSearch
 from engine.vocabulary import KnobValue, Option, Schedule
-from tests.bench.landscape import Ledger
+from tests.bench.landscape import Landscape, Ledger
 
 Strategy = Callable[[Ledger, int], None]
 Rows = NDArray[np.int64]
 
 
-def ours(most_ahead: int = 32, prior: bool = True) -> Strategy:
-    """The tree search steered by a surrogate, as a run walks it; `prior`: by the cold model's view too."""
+class View(Enum):
+    """Whose prediction a search starts from: `LEARNED` is a prior trained on the other kernels only."""
+
+    NONE = "none"
+    COLD = "cold"
+    LEARNED = "learned"
+
+    def of(self, land: Landscape) -> NDArray[np.float64] | None:
+        return {View.NONE: None, View.COLD: land.predicted, View.LEARNED: land.learned}[self]
+
+
+def ours(most_ahead: int = 32, view: View = View.COLD) -> Strategy:
+    """The tree search steered by a surrogate, as a run walks it, from somebody's view of the kernel."""
 
     def run(ledger: Ledger, seed: int) -> None:
         land = ledger.landscape
-        surrogate = Surrogate(land.candidates, land.predicted if prior else None, seed)
+        surrogate = Surrogate(land.candidates, view.of(land), seed)
         search = LearningSearch(EnumeratedSpace(land.candidates), surrogate, patience=ledger.budget)
         rows = {Schedule.of(knobs).key: row for row, knobs in enumerate(land.candidates)}
         ahead: deque[Proposal] = deque()
@@ -47,8 +59,8 @@ def ours(most_ahead: int = 32, prior: bool = True) -> Strategy:
     return run
 
 
-def tree_alone(prior: bool = True) -> Strategy:
-    """The tree search as a run walks it by default: the cold model's order, or none. It has no randomness.
+def tree_alone(view: View = View.COLD) -> Strategy:
+    """The tree search in the order of a prediction, without a surrogate. It has no randomness.
 
     So that medians mean something, a seed gives the values of each knob another order: ties fall elsewhere.
     """
@@ -64,7 +76,7 @@ def tree_alone(prior: bool = True) -> Strategy:
             {name: renamed[name][repr(value)] for name, value in knobs.items()} for knobs in land.candidates
         ]
         rows = {Schedule.of(leaf).key: row for row, leaf in enumerate(leaves)}
-        predicted = land.predicted if prior else None
+        predicted = view.of(land)
         hidden = KnobTable(leaves)
 
         def score(path: Path, options: Sequence[Option]) -> Sequence[float]:

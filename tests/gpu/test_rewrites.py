@@ -11,6 +11,7 @@ from engine.ir.kernel import Kernel
 from engine.ir.plan import Grouping
 from engine.measure import CudaDevice
 from engine.vocabulary import Regime, Schedule, Status
+from tests.codegen.attention_bodies import attention
 from tests.grouping.rewritable import deep_matmul, norm_and_linears, norm_of_product
 
 GRAPHS = {
@@ -18,6 +19,8 @@ GRAPHS = {
     "norm of a product": norm_of_product(512, 1024),
     "deep": deep_matmul(200, 4096, 512),
     "deep in float16": deep_matmul(64, 2048, 1000, "float16"),
+    "one token": attention(16, 1, 4096, 128, "bfloat16", group=2, tokens_first=False, joined=False),
+    "four tokens": attention(32, 4, 2048, 64, "float16", group=4),
 }
 FIRST = "first answers"
 CHANGES = {
@@ -26,6 +29,7 @@ CHANGES = {
     "scaled, sums with the rows": ("NORM_SCALE", "ROW_STATS"),
     "eighths": ("SPLIT_K",),
     "turned": ("WEIGHT_LAYOUT",),
+    "keys split": ("SPLIT_KEYS",),
     "all": ("NORM_SCALE", "ROW_STATS", "SPLIT_K", "WEIGHT_LAYOUT"),
 }
 

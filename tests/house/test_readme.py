@@ -57,7 +57,9 @@ def test_an_emmy_tui_command_is_understood(words: list[str]) -> None:
 
 
 def test_the_options_named_in_the_text_exist() -> None:
-    every = {option for name in ("tune", "doctor") for option in options_of(["emmy", name])}
+    every = {
+        option for name in ("tune", "doctor", "explain", "compile", "run") for option in options_of(["emmy", name])
+    }
     every |= {option for name in ("variants", "failures", "groupings") for option in options_of(["emmy", "eval", name])}
     assert set(re.findall(r"`(--[a-z-]+)", README)) <= every | {"--demo"}
 

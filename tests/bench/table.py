@@ -1,0 +1,157 @@
+"""Tunes each program of a table from an empty database and prints its time as a ratio to its peer's.
+
+    python -m tests.bench.table [--only NAME] [--patience N] [--seconds S] [--check]
+
+Needs a GPU, except with --check, which captures, groups and renders every program on any machine. Each program is tuned
+by `emmy tune` in a process of its own, which is told to stop after S seconds and keeps what it has; then the winner,
+torch eager and torch.compile are timed in turns in this one, as CUDA graphs of many launches. One line a program: what
+tuning took, how much of it the GPU idled, our time, and the ratio to each peer with its 95 % interval.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+
+from engine.capture import capture
+from engine.codegen import is_generated, offered_schedules, render
+from engine.grouping import grouping_space
+from engine.store import Store
+from engine.vocabulary import Target
+from tests.bench.peers import Bound, bound, interleaved, ratio_interval, tuned_launch, winner
+from tests.bench.table_rows import COMPILED, EAGER, LIMIT, ROWS, Row
+
+_STOP_S = 60.0
+"""How long a run that was told to stop may take to confirm what it has."""
+_EMMY = (sys.executable, "-c", "import sys; from engine.cli import main; sys.exit(main())")
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """How a tuning process ended: seconds, the share of them that the GPU idled, and its last words if it failed."""
+
+    seconds: float
+    idle_share: float | None
+    complaint: str
+
+
+def tuned(row: Row, database: Path, patience: int | None, seconds: float | None) -> Tuned:
+    """Tune a program into a new database, through the command line."""
+    words = ["tune", "--code", row.code, "--db", str(database), "--quiet", "--json"]
+    words += [] if patience is None else ["--patience", str(patience)]
+    start = time.perf_counter()
+    child = subprocess.Popen((*_EMMY, *words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        answer, complaint = child.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        child.send_signal(signal.SIGINT)
+        try:
+            answer, complaint = child.communicate(timeout=_STOP_S)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            answer, complaint = child.communicate()
+    took = time.perf_counter() - start
+    try:
+        told = json.loads(answer.splitlines()[-1])
+    except (IndexError, ValueError):
+        return Tuned(took, None, complaint.strip().splitlines()[-1] if complaint.strip() else "it printed nothing")
+    return Tuned(took, told.get("gpu_idle_share"), told.get("failure") or "")
+
+
+def compared(row: Row, database: Path, folder: Path) -> str:
+    """Our time and its ratios to the peers, as one text."""
+    with Store.open(database, read_only=True) as store:
+        runs = list(store.runs())
+        item = winner(store, runs[-1]) if runs else None
+        if item is None:
+            return "no assembled winner"
+        call = bound(row.code)
+        calls: dict[str, Callable[[], Any]] = {
+            "emmy": tuned_launch(store, runs[-1], item, folder),
+            EAGER: call,
+            COMPILED: Bound(torch.compile(call.function, dynamic=False), call.args, call.kwargs),
+        }
+        times = interleaved(calls)
+    ours = median(times["emmy"])
+    ratios = {peer: ratio_interval(times["emmy"], times[peer]) for peer in (EAGER, COMPILED)}
+    words = [
+        f"{peer} {median(times[peer]):.2f} us {ratio:.3f} [{low:.3f}, {high:.3f}]"
+        for peer, (ratio, low, high) in ratios.items()
+    ]
+    if row.peer == LIMIT:
+        words.append(f"limit {row.limit_us:.2f} us {ours / row.limit_us:.3f}")
+    reached = ours / row.limit_us if row.peer == LIMIT else ratios[row.peer][0]
+    verdict = "holds" if reached <= row.reach else "missed"
+    return f"emmy {ours:.2f} us in {len(item.grouping.calls)}, {', '.join(words)}: {row.peer} <= {row.reach} {verdict}"
+
+
+def line_of(row: Row, patience: int | None, seconds: float | None) -> str:
+    """Tune and compare one program."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        run = tuned(row, folder / "table.db", patience, seconds)
+        idle = "unknown" if run.idle_share is None else f"{100 * run.idle_share:.0f} %"
+        head = f"{row.name:22} tuned {run.seconds:6.1f} s, GPU idle {idle}"
+        if not (folder / "table.db").is_file():
+            return f"{head}: {run.complaint}"
+        try:
+            result = compared(row, folder / "table.db", folder)
+        except Exception as error:
+            result = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+        torch.compiler.reset()
+        return f"{head}, {result}{f' ({run.complaint})' if run.complaint else ''}"
+
+
+def checked(row: Row) -> str:
+    """Capture a program, and render a schedule of each kernel of its first grouping, and of what each fork offers."""
+    space = grouping_space(capture(row.code).graph)
+    target = Target()
+    kernels: dict[str, tuple[str, int]] = {}
+    stack: list[tuple[Any, ...]] = [()]
+    groupings = 0
+    while stack:
+        path = stack.pop()
+        fork = space.fork(path)
+        if fork is not None:
+            stack += [(*path, option) for option in fork.options]
+            continue
+        groupings += 1
+        for key, (kernel, _) in space.grouping(path).kernel_counts().items():
+            if key in kernels or not is_generated(kernel):
+                continue
+            offered = list(offered_schedules(kernel, target))
+            for schedule in (offered[0], offered[len(offered) // 2], offered[-1]):
+                compile(render(kernel, schedule, target).text, row.name, "exec")
+            kernels[key] = (kernel.family, len(offered))
+    shown = ", ".join(f"{family} {count}" for family, count in kernels.values())
+    return f"{row.name:22} {groupings} groupings; schedules: {shown}"
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", action="append", help="a program's name or a part of it; may be repeated")
+    parser.add_argument("--patience", type=int, help="of the search; the command line's own by default")
+    parser.add_argument("--seconds", type=float, help="end each tuning after so long")
+    parser.add_argument("--check", action="store_true", help="capture, group and render only; needs no GPU")
+    arguments = parser.parse_args(words)
+    chosen = [row for row in ROWS if not arguments.only or any(part in row.name for part in arguments.only)]
+    if not chosen:
+        parser.error(f"no program is called so; they are {', '.join(row.name for row in ROWS)}")
+    for row in chosen:
+        print(checked(row) if arguments.check else line_of(row, arguments.patience, arguments.seconds), flush=True)
+
+
+if __name__ == "__main__":
+    main()
