@@ -1,15 +1,16 @@
 """Times and failures of candidates: from a GPU, through processes that may die of a candidate, or from a recording."""
 
 from engine.measure.acceptance import Acceptance, Judgement, judge
-from engine.measure.assembler import Assembler, ControlsError, find_assembler
+from engine.measure.assembler import Assembler, ControlsError, candidates, find_assembler, read_assembler
 from engine.measure.channel import ChannelClosed, Message
 from engine.measure.child_side import open_channel
 from engine.measure.controls import NO_OPTIMIZATION, Controls, ControlsFile, option_sha256, read_controls
 from engine.measure.cuda import CudaDevice
-from engine.measure.device import AssembledResult, Device, DeviceError, DeviceHealth, PairedTimes
+from engine.measure.device import AssembledResult, Device, DeviceError, DeviceHealth, PairedTimes, TakesControls
 from engine.measure.fidelity import Fidelity, fidelity, misleading
 from engine.measure.gate import Deviation, tolerance, wrong_result
 from engine.measure.gpu_state import GpuState, Guard
+from engine.measure.generator import GeneratorError, GeneratorRequest
 from engine.measure.health import Candidate, Compiling, Respawn, WorkerState
 from engine.measure.noise import Difference, NoiseFloor, apart, differences, median_interval, noise_floor
 from engine.measure.opening import open_device
@@ -36,6 +37,8 @@ __all__ = [
     "DeviceHealth",
     "Difference",
     "Fidelity",
+    "GeneratorError",
+    "GeneratorRequest",
     "GpuState",
     "Guard",
     "Judgement",
@@ -46,8 +49,10 @@ __all__ = [
     "RegimeSettings",
     "ReplayDevice",
     "Respawn",
+    "TakesControls",
     "WorkerState",
     "apart",
+    "candidates",
     "differences",
     "entry_command",
     "fidelity",
@@ -60,6 +65,7 @@ __all__ = [
     "open_device",
     "option_sha256",
     "ranking_kind",
+    "read_assembler",
     "read_controls",
     "tolerance",
     "wrong_result",

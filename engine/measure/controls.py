@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -49,8 +50,17 @@ class Controls:
         place = folder / CONTROLS_FOLDER
         place.mkdir(parents=True, exist_ok=True, mode=0o700)
         for file in self.files:
-            (place / f"{file.sha256}{SUFFIX}").write_bytes(file.data)
-        (place / f"{option_sha256(NO_OPTIMIZATION)}.options").write_text(NO_OPTIMIZATION, encoding="utf-8")
+            _lay(place / f"{file.sha256}{SUFFIX}", file.data)
+        _lay(place / f"{option_sha256(NO_OPTIMIZATION)}.options", NO_OPTIMIZATION.encode())
+
+
+def _lay(path: Path, data: bytes) -> None:
+    """Whole or not at all, and anew where the bytes are others: another process may read it meanwhile."""
+    if path.is_file() and path.read_bytes() == data:
+        return
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    part.write_bytes(data)
+    part.replace(path)
 
 
 def context_with(controls: Controls | None, context: Context) -> Context:

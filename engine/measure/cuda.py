@@ -235,6 +235,10 @@ class CudaDevice:
             self._tasks.put(_Task(future, work))
         return future.result()
 
+    def offer(self, controls: Controls) -> None:
+        """See `TakesControls`."""
+        controls.lay_out(self._nursery.sources)
+
     def health(self) -> DeviceHealth:
         respawns = max(0, self._link.starts - self._link.renewals - 1)
         sampling = self._sampling

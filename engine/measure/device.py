@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from engine.ir.graph import Graph
 from engine.ir.kernel import Kernel
 from engine.ir.plan import Grouping
+from engine.measure.controls import Controls
 from engine.measure.health import DeviceHealth as DeviceHealth
 from engine.vocabulary import Context, Failure, Measurement, Regime, Schedule, Target, Timing
 
@@ -90,4 +91,13 @@ class Device(Protocol):
 
     def close(self) -> None:
         """Stop workers and compilers, and leave no process behind. Pending futures are cancelled."""
+        ...
+
+
+@runtime_checkable
+class TakesControls(Protocol):
+    """A device that was opened with a ptxas that takes controls, and may be given more files while it runs."""
+
+    def offer(self, controls: Controls) -> None:
+        """From now on schedules may name these files; they are of the ptxas that the device assembles with."""
         ...

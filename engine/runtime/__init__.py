@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from engine.runtime.assemble import AssembledPlan, assemble_plan, empty_buffer
+    from engine.runtime.assembling import assembling_with
     from engine.runtime.cases import (
         Case,
         is_intact,
@@ -59,6 +60,7 @@ __all__ = [
     "TimingPlan",
     "allow_scratch_memory",
     "assemble_plan",
+    "assembling_with",
     "bind_extern",
     "bind_launch",
     "compare",
@@ -106,6 +108,7 @@ _FILES = {
     "TimingPlan": "cuda_graph",
     "allow_scratch_memory": "launch",
     "assemble_plan": "assemble",
+    "assembling_with": "assembling",
     "bind_extern": "launch",
     "bind_launch": "launch",
     "compare": "comparison",

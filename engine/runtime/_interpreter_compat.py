@@ -23,6 +23,7 @@ def interpreter_repairs() -> Iterator[None]:
         stack.enter_context(mock.patch.object(interpreter.InterpreterBuilder, "create_dot", _dot))
         stack.enter_context(mock.patch.object(libdevice, "tanh", _function(np.tanh)))
         stack.enter_context(mock.patch.object(libdevice, "pow", _function(np.power)))
+        stack.enter_context(mock.patch.object(interpreter, "_patch_lang", _once_a_module(interpreter._patch_lang)))
         yield
 
 
@@ -39,6 +40,24 @@ def _numbers(handle: Any) -> Any:
     if handle.dtype.scalar == tl.bfloat16:
         return (handle.data.astype(np.uint32) << 16).view(np.float32)
     return handle.data
+
+
+def _once_a_module(patch: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Put the interpreter's functions into a module's language once, and not at every call of a helper.
+
+    Ends when a call of a device function patches nothing (3.6 goes through the whole language each time, a fifth of
+    what an attention kernel takes).
+    """
+    seen: set[int] = set()
+
+    def patched(function: Any) -> Any:
+        module = id(function.__globals__)
+        if module in seen:
+            return interpreter._LangPatchScope()
+        seen.add(module)
+        return patch(function)
+
+    return patched
 
 
 def _function(compute: Callable[..., Any]) -> Callable[..., Any]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import triton
 from triton import knobs
 from triton.backends.compiler import GPUTarget
-from triton.backends.nvidia.compiler import CUDABackend
+from triton.backends.nvidia.compiler import CUDABackend, get_ptxas_version
 from triton.compiler import ASTSource, make_backend
 
 ALIGNED = [["tt.divisibility", 16]]
@@ -49,6 +49,11 @@ def assemble(ptx: str, capability: int, options: dict[str, object]) -> bytes:
     backend = make_backend(gpu_target(capability))
     cubin: bytes = backend.make_cubin(ptx, {}, backend.parse_options(dict(options)), capability)
     return cubin
+
+
+def forget_ptxas() -> None:
+    """Let Triton ask anew what the ptxas is that it calls: it keeps the first answer. Ends when it doesn't."""
+    get_ptxas_version.cache_clear()
 
 
 @contextlib.contextmanager

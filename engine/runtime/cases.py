@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,13 @@ from engine.runtime.comparison import GARBAGE_BYTE, NAN_BYTE, compare, holds_nan
 from engine.runtime.inputs import make_inputs
 from engine.runtime.reference import evaluate
 
+ROUNDING = 2.0**-24
+"""Half of the last bit of an fp32 number near 1."""
+ROUNDINGS = 4.0
+"""What a kernel in fp32 rounds each operand by, TF32 in three parts included. An answer that moves by more when its
+inputs move by as much can't be known better, and that eager came nearer is luck: so it is where a root is taken of what
+nearly cancels, or where large sums stand in an exponent."""
+
 Tensors = tuple[torch.Tensor, ...]
 Evaluate = Callable[[Sequence[torch.Tensor], torch.dtype | None], Tensors]
 
@@ -27,7 +35,8 @@ class Case:
 
     `outputs` are compared with `references`; `written` are all contiguous buffers that a run writes, poisoned with
     `poison_byte` before it (no NaN pattern where the reference holds a NaN). `eager` is eager's (norm, worst element)
-    against the references, one pair an output. `prepare_s` is what one set of inputs and references costs.
+    against the references, one pair an output, or what rounding the inputs moves these by, if that is more.
+    `prepare_s` is what one set of inputs and references costs.
     `prepare` computes what a plan derives from its weights once, and has to again when other inputs are written.
     """
 
@@ -124,7 +133,24 @@ def _prepare(
     prepare_s = time.perf_counter() - start
     with tf32_where_allowed(bodies):
         eager = compare(run(inputs, None), references)
+    moved = compare(run(tuple(_moved(tensor, seed) for tensor in inputs), torch.float64), references)
+    eager = tuple((_worse(a, c), _worse(b, d)) for (a, b), (c, d) in zip(eager, moved, strict=True))
     return Case(seed, specs, run, inputs, references, eager, byte, prepare_s, outputs, outputs)
+
+
+def _moved(tensor: torch.Tensor, seed: int) -> torch.Tensor:
+    """The tensor in float64, each element off by up to a rounding to fp32, in the same storage order."""
+    if not tensor.is_floating_point():
+        return tensor
+    generator = torch.Generator(tensor.device).manual_seed(seed)
+    flat = tensor.as_strided((tensor.untyped_storage().nbytes() // tensor.element_size(),), (1,), 0).double()
+    flat *= 1.0 + ROUNDING * (2.0 * torch.rand(flat.shape, generator=generator, device=flat.device) - 1.0)
+    return flat.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
+
+
+def _worse(eager: float, moved: float) -> float:
+    """Eager's deviation, or what a few roundings of each input move the answer by; NaN says nothing."""
+    return eager if math.isnan(moved) or math.isnan(eager) else max(eager, ROUNDINGS * moved)
 
 
 def _device_of(case: Case) -> torch.device:

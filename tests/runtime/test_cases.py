@@ -96,3 +96,15 @@ def test_a_plan_that_prepares_is_checked_on_its_programs_inputs_alone() -> None:
     torch.testing.assert_close(by_kernels.references, by_program.references)
     overwrite_inputs(replace(by_program, prepare=lambda: told.append(1)), 1)
     assert told == [1]
+
+
+def test_what_rounding_moves_is_not_held_against_a_kernel() -> None:
+    """1 / root of a mean that nearly cancels: that eager is near by luck is no limit for others; else it is eager's."""
+    builder = GraphBuilder()
+    rows = builder.input(TensorSpec.contiguous((64, 64), "float32"))
+    mean = builder.add("mean", rows, axes=(1,))
+    singular = Kernel("rowwise", builder.build(builder.add("rsqrt", builder.add("abs", mean))))
+    plain = GraphBuilder()
+    doubled = plain.add("add", *(2 * [plain.input(TensorSpec.contiguous((64, 64), "float32"))]))
+    assert prepare_case(singular, 0, CPU).eager[0][0] > 5e-7
+    assert prepare_case(Kernel("pointwise", plain.build(doubled)), 0, CPU).eager[0][0] < 3e-7
