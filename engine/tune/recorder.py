@@ -12,9 +12,9 @@ from engine.ir.kernel import Kernel
 from engine.ir.plan import Grouping
 from engine.ir.roofline import Ceilings
 from engine.measure import AssembledResult
-from engine.store import NodeRecord, Store
+from engine.store import AcceptanceRow, NodeRecord, Store
 from engine.tune.full_disk import Answer, FullDisk
-from engine.vocabulary import Measurement, Schedule
+from engine.vocabulary import Measurement, Regime, Schedule
 
 
 class Recorder(Protocol):
@@ -39,6 +39,14 @@ class Recorder(Protocol):
     def events(self, run: str, events: Sequence[Event]) -> None: ...
 
     def ceilings(self, ceilings: Ceilings) -> None: ...
+
+    def controls(self, files: Sequence[tuple[str, bytes]], said: Sequence[AcceptanceRow]) -> None:
+        """Keep controls files of ptxas, names and bytes, and who accepted them."""
+        ...
+
+    def same_kernels(self, kernel: Kernel) -> Sequence[tuple[Kernel, Schedule]]:
+        """The recorded kernels of its family and label in other shapes, with its best schedule without controls."""
+        ...
 
     def grouping(self, run: str, grouping: Grouping) -> str: ...
 
@@ -106,6 +114,22 @@ class StoreRecorder:
     def ceilings(self, ceilings: Ceilings) -> None:
         self._write(lambda: self._store.record_ceilings(self._context, ceilings))
 
+    def controls(self, files: Sequence[tuple[str, bytes]], said: Sequence[AcceptanceRow]) -> None:
+        self._write(lambda: self._store.record_controls(files, said))
+
+    def same_kernels(self, kernel: Kernel) -> Sequence[tuple[Kernel, Schedule]]:
+        found = []
+        with self._lock:
+            for other in self._store.kernels():
+                if (other.family, other.label) != (kernel.family, kernel.label) or other.key == kernel.key:
+                    continue
+                best = [
+                    self._store.best_without_controls(other.key, self._context, regime)
+                    for regime in (Regime.DEPLOY, Regime.RANKING)
+                ]
+                found += [(other, one.schedule) for one in best if one is not None][:1]
+        return found
+
     def grouping(self, run: str, grouping: Grouping) -> str:
         return self._write(lambda: self._grouping(run, grouping))
 
@@ -147,9 +171,11 @@ class StoreRecorder:
 
 
 class ReplayRecorder:
-    """Knows nothing and keeps nothing: the recording itself answers as the device, and is never written."""
+    """Keeps nothing, and knows only how the recorded run chose: the recording itself answers as the device."""
 
-    def __init__(self) -> None:
+    def __init__(self, store: Store, context_key: str) -> None:
+        self._store = store
+        self._context = context_key
         self._groupings = 0
 
     def ranking(self, kernel: Kernel, schedule: Schedule) -> Measurement | None:
@@ -159,10 +185,10 @@ class ReplayRecorder:
         return None
 
     def compared(self, kernel: Kernel) -> Compared | None:
-        return None
+        return self._store.compared(kernel.key, self._context)
 
     def timed(self, kernel: Kernel) -> Mapping[Schedule, float]:
-        return {}
+        return self._store.timed(kernel.key, self._context)
 
     def suggested(self, kernel: Kernel) -> Sequence[Schedule]:
         return ()
@@ -178,6 +204,12 @@ class ReplayRecorder:
 
     def ceilings(self, ceilings: Ceilings) -> None:
         return None
+
+    def controls(self, files: Sequence[tuple[str, bytes]], said: Sequence[AcceptanceRow]) -> None:
+        return None
+
+    def same_kernels(self, kernel: Kernel) -> Sequence[tuple[Kernel, Schedule]]:
+        return ()
 
     def grouping(self, run: str, grouping: Grouping) -> str:
         self._groupings += 1

@@ -63,7 +63,7 @@ def _run(request: ReplayRequest, host: Host, store: Store, recorded: StoredRun) 
         run=recorded.id,
         database=str(request.database),
         device=device,
-        recorder=ReplayRecorder(),
+        recorder=ReplayRecorder(store, recorded.context_key),
         prior=prior,
         settings=host.settings,
         control=host.control,
