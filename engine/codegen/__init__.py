@@ -92,7 +92,6 @@ __all__ = [
     "CONTROLS_FOLDER",
     "FAMILIES",
     "Argument",
-    "Family",
     "KernelSource",
     "acf_of",
     "declined_because",

@@ -5,15 +5,17 @@ from __future__ import annotations
 from engine.codegen.attention_facts import AttentionFacts
 from engine.codegen.dot_rules import (
     TILE_ELEMENTS,
-    TMA_CAPABILITY,
     TMA_SIDE,
     WGMMA_ROWS,
-    WITHOUT_TMA,
     Check,
     deeper_than_loop,
+    descriptor_law,
     precision_law,
     precision_values,
     smallest_tile,
+    too_deep_pipeline,
+    too_many_accumulators,
+    too_much_shared,
     values_up_to,
     wgmma_warps,
 )
@@ -56,7 +58,7 @@ def attention_rules(facts: AttentionFacts, target: Target) -> tuple[Rule, ...]:
         *(Rule((name,), smallest_tile(name)) for name in _TILE),
         Rule(_TILE, _tile_limit(facts)),
         Rule(("PRECISION",), precision_law(facts.dtype, facts.allow_tf32, "attention")),
-        Rule(("BLOCK_M", "BLOCK_N", "LOADS"), _descriptors(facts, target)),
+        Rule(("BLOCK_M", "BLOCK_N", "LOADS"), descriptor_law(target, _descriptors(facts))),
         Rule((*_TILE, "NUM_WARPS"), _accumulators(facts)),
         Rule(("BLOCK_N", "NUM_STAGES"), _shared(facts, target)),
         Rule(("BLOCK_M", "BLOCK_N", "DIAGONAL"), _diagonal(facts)),
@@ -90,14 +92,10 @@ def _tile_limit(facts: AttentionFacts) -> Check:
     return broken
 
 
-def _descriptors(facts: AttentionFacts, target: Target) -> Check:
-    """TMA's conditions (CUDA driver API, cuTensorMapEncodeTiled) for each operand that a descriptor would load."""
+def _descriptors(facts: AttentionFacts) -> Check:
+    """For each operand that a descriptor would load."""
 
     def broken(v: Values) -> str | None:
-        if v["LOADS"] != "descriptor":
-            return None
-        if target.capability < TMA_CAPABILITY:
-            return WITHOUT_TMA
         if all(loaded.rows is None for loaded in (facts.query, facts.key, facts.value)):
             return f"LOADS=descriptor has no operand to load: {facts.query.no_rows}; {facts.key.no_rows}."
         n = int(v["BLOCK_N"])
@@ -114,7 +112,7 @@ def _descriptors(facts: AttentionFacts, target: Target) -> Check:
 def _accumulators(facts: AttentionFacts) -> Check:
     def broken(v: Values) -> str | None:
         each = int(v["BLOCK_M"]) * facts.width_block // (32 * int(v["NUM_WARPS"]))
-        return f"{each} accumulators a thread don't fit its 255 registers." if each > 255 else None
+        return too_many_accumulators(each)
 
     return broken
 
@@ -123,10 +121,7 @@ def _shared(facts: AttentionFacts, target: Target) -> Check:
     """A pipelined loop keeps at least one buffer a stage, less one, of the keys and values it streams."""
 
     def broken(v: Values) -> str | None:
-        needed = (int(v["NUM_STAGES"]) - 1) * stage_bytes(facts, v, least=True)
-        if needed <= target.shared_bytes:
-            return None
-        return f"Its pipeline needs {needed} bytes of shared memory, and a block has {target.shared_bytes}."
+        return too_deep_pipeline((int(v["NUM_STAGES"]) - 1) * stage_bytes(facts, v, least=True), target)
 
     return broken
 
@@ -177,13 +172,7 @@ def _cap(facts: AttentionFacts, target: Target) -> Check:
 
 
 def _shared_in_all(facts: AttentionFacts, target: Target) -> Check:
-    def broken(v: Values) -> str | None:
-        needed = _all_shared_bytes(facts, v)
-        if needed <= target.shared_bytes:
-            return None
-        return f"It needs about {needed} bytes of shared memory, and a block has {target.shared_bytes}."
-
-    return broken
+    return lambda v: too_much_shared(_all_shared_bytes(facts, v), target)
 
 
 def _on_wgmma(facts: AttentionFacts, v: Values, target: Target) -> bool:

@@ -7,15 +7,17 @@ from engine.codegen.contraction_memory import Multiplier, multiplier, pipeline_b
 from engine.codegen.dot_rules import (
     SMALLEST_SIDE,
     TILE_ELEMENTS,
-    TMA_CAPABILITY,
     TMA_SIDE,
     WGMMA_ROWS,
-    WITHOUT_TMA,
     Check,
     deeper_than_loop,
+    descriptor_law,
     precision_law,
     precision_values,
     smallest_tile,
+    too_deep_pipeline,
+    too_many_accumulators,
+    too_much_shared,
     values_up_to,
     wgmma_warps,
 )
@@ -65,7 +67,7 @@ def _laws(facts: ContractionFacts, target: Target) -> tuple[Rule, ...]:
         Rule(("BLOCK_N",), _whole_groups(facts)),
         Rule(("PERSISTENT",), _one_walk(facts)),
         Rule(("PRECISION",), precision_law(facts.dtype, facts.allow_tf32, "matmul")),
-        Rule((*_TILE, "LOADS"), _descriptors(facts, target)),
+        Rule((*_TILE, "LOADS"), descriptor_law(target, _descriptors(facts))),
         Rule((*_TILE, "NUM_WARPS"), _accumulators(facts)),
         Rule(("BLOCK_M", "NUM_STAGES"), _shared_operand(facts)),
         Rule((*_TILE, "PRECISION", "LOADS", "NUM_WARPS", "NUM_STAGES"), _shared(facts, target)),
@@ -111,14 +113,10 @@ def _one_walk(facts: ContractionFacts) -> Check:
     return broken
 
 
-def _descriptors(facts: ContractionFacts, target: Target) -> Check:
-    """TMA's conditions (CUDA driver API, cuTensorMapEncodeTiled) for each operand that a descriptor would load."""
+def _descriptors(facts: ContractionFacts) -> Check:
+    """For each operand that a descriptor would load."""
 
     def broken(v: Values) -> str | None:
-        if v["LOADS"] != "descriptor":
-            return None
-        if target.capability < TMA_CAPABILITY:
-            return WITHOUT_TMA
         found = [o for o in facts.operands if o.matrix is not None]
         if not found:
             return f"LOADS=descriptor has no operand to load: {facts.left.no_matrix}; {facts.right.no_matrix}."
@@ -152,7 +150,7 @@ def _accumulators(facts: ContractionFacts) -> Check:
         each = facts.products * int(v["BLOCK_M"]) * int(v["BLOCK_N"]) // (32 * int(v["NUM_WARPS"]))
         if is_vector(v):
             each = vector_accumulators(facts, v)
-        return f"{each} accumulators a thread don't fit its 255 registers." if each > 255 else None
+        return too_many_accumulators(each)
 
     return broken
 
@@ -170,21 +168,13 @@ def _shared_operand(facts: ContractionFacts) -> Check:
 
 
 def _shared(facts: ContractionFacts, target: Target) -> Check:
-    def broken(v: Values) -> str | None:
-        needed = pipeline_bytes(facts, v, target, least=True)
-        if needed <= target.shared_bytes:
-            return None
-        return f"Its pipeline needs {needed} bytes of shared memory, and a block has {target.shared_bytes}."
-
-    return broken
+    return lambda v: too_deep_pipeline(pipeline_bytes(facts, v, target, least=True), target)
 
 
 def _shared_in_all(facts: ContractionFacts, target: Target) -> Check:
     def broken(v: Values) -> str | None:
         needed = pipeline_bytes(facts, v, target) + scratch_bytes(facts, v, target) + _BARRIER_BYTES
-        if needed <= target.shared_bytes:
-            return None
-        return f"It needs about {needed} bytes of shared memory, and a block has {target.shared_bytes}."
+        return too_much_shared(needed, target)
 
     return broken
 

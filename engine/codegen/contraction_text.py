@@ -60,6 +60,7 @@ class _Writer:
         self.block_k = int(values["BLOCK_K"])
         self.group_m = int(values["GROUP_M"])
         self.stages = int(values["NUM_STAGES"])
+        self.warps = int(values["NUM_WARPS"])
         self.precision = str(values["PRECISION"])
         self.persistent = bool(values["PERSISTENT"])
         self.descriptors = values["LOADS"] == "descriptor"
@@ -144,7 +145,7 @@ class _Writer:
     def _write_epilogue(self) -> None:
         block = (self.block_m, self.block_n)
         names = [_numbered("acc", number) for number in range(self.facts.products)]
-        EpilogueWriter(self.facts, self.emitter, self.rows, self.cols, block).write(names)
+        EpilogueWriter(self.facts, self.emitter, self.rows, self.cols, block, self.warps).write(names)
 
     def _write_raster(self) -> None:
         """From the tile's number to its row, column and batch; GROUP_M rows of tiles share their columns in L2."""

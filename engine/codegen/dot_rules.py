@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from engine.codegen.family import Values
 from engine.knobs import KNOBS
-from engine.vocabulary import KnobValue
+from engine.vocabulary import KnobValue, Target
 
 Check = Callable[[Values], str | None]
 
@@ -31,6 +31,37 @@ def smallest_tile(name: str) -> Check:
         return f"{name}={v[name]} is below {SMALLEST_SIDE}, the smallest tile that tl.dot multiplies."
 
     return broken
+
+
+def descriptor_law(target: Target, unsuited: Check) -> Check:
+    """TMA's conditions (CUDA driver API, cuTensorMapEncodeTiled) where descriptors load: a GPU that has it, and what
+    `unsuited` says of the blocks."""
+
+    def broken(v: Values) -> str | None:
+        if v["LOADS"] != "descriptor":
+            return None
+        return WITHOUT_TMA if target.capability < TMA_CAPABILITY else unsuited(v)
+
+    return broken
+
+
+def too_many_accumulators(each: int) -> str | None:
+    """Why a thread can't hold so many accumulators, or None."""
+    return f"{each} accumulators a thread don't fit its 255 registers." if each > 255 else None
+
+
+def too_deep_pipeline(needed: int, target: Target) -> str | None:
+    """Why a pipeline of so many bytes can't be built, or None."""
+    if needed <= target.shared_bytes:
+        return None
+    return f"Its pipeline needs {needed} bytes of shared memory, and a block has {target.shared_bytes}."
+
+
+def too_much_shared(needed: int, target: Target) -> str | None:
+    """Why a kernel that is thought to need so many bytes in all isn't worth a try, or None."""
+    if needed <= target.shared_bytes:
+        return None
+    return f"It needs about {needed} bytes of shared memory, and a block has {target.shared_bytes}."
 
 
 def precision_values(dtype: str, allow_tf32: bool) -> tuple[KnobValue, ...]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from engine.codegen.expressions import TRITON_TYPE, Operand, compute_dtype, pointwise_text
+from engine.codegen.early_loads import loads_first
+from engine.codegen.expressions import TRITON_TYPE, Operand, cast_text, compute_dtype, pointwise_text
 from engine.codegen.frames import (
     Frame,
     FrameError,
@@ -23,6 +24,7 @@ from engine.codegen.frames import (
     view_frame,
 )
 from engine.codegen.index_space import Axis, IndexSpace, Value
+from engine.codegen.known_truth import truth_of
 from engine.codegen.reindex import reindexed
 from engine.ir.graph import Graph, TensorSpec
 from engine.ir.ops import OP_CLASS, OpClass
@@ -50,7 +52,8 @@ class Emitter:
         self.body = body
         self.eviction = ""
         self.special: Callable[[int, Frame, IndexSpace], Value | None] | None = None
-        """Asked first for a reduction or what re-reads its input elsewhere; None leaves the op to the emitter."""
+        """Asked first for a reduction or what re-reads its input elsewhere, and in a part of a tile for every op; None
+        leaves the op to the emitter."""
         self._scopes = [_Scope("", depth)]
         self._fixed: dict[int, tuple[Value, Frame, str]] = {}
         self._used: dict[str, int] = {}
@@ -76,6 +79,14 @@ class Emitter:
         outer.lines.append("    " * outer.depth + header)
         outer.lines.extend(scope.lines)
 
+    @contextmanager
+    def loads_first(self) -> Iterator[None]:
+        """Of the lines written inside, loads and what they need come first; no block is opened or closed there."""
+        lines = self._scopes[-1].lines
+        start = len(lines)
+        yield
+        lines[start:] = loads_first(lines[start:])
+
     def space_name(self) -> str:
         """A name that no index space has yet."""
         self._spaces += 1
@@ -88,6 +99,11 @@ class Emitter:
     def value(self, index: int, frame: Frame, space: IndexSpace) -> Value:
         """Write what is needed for op `index` at `frame`, and return it. Raises FrameError for an impossible view."""
         op = self.body.ops[index]
+        if space.whole is not None and all(digit.step >= space.axes[0].extent for digit in frame.digits):
+            space = space.whole
+        key = (index, space.name, frame)
+        if space.whole is not None and (found := self._in_part(key, space)) is not None:
+            return found
         if index in self._fixed:
             value, expected, held_in = self._fixed[index]
             if frame != expected or (held_in and held_in != space.name):
@@ -96,10 +112,8 @@ class Emitter:
         if op.kind == "constant":
             number = op.attribute("value")
             return Value("", compute_dtype(op.out.dtype), frozenset(), number)
-        key = (index, space.name, frame)
-        for scope in self._scopes:
-            if key in scope.known:
-                return scope.known[key]
+        if (known := self._known(key)) is not None:
+            return known
         if op.kind in ("input", "view"):
             source, place = resolve(self.body, index, frame)
             if self.body.ops[source].kind != "input":
@@ -115,12 +129,40 @@ class Emitter:
             return self._bound_index(key, self.position(coordinate, space))
         if OP_CLASS[op.kind] is not OpClass.POINTWISE:
             raise FrameError(f"{op.kind} is read before it is computed")
-        inputs = [
-            self.value(i, broadcast_frame(frame, op.out.shape, self.body.ops[i].out.shape), space) for i in op.inputs
-        ]
+        return self._pointwise(key, space)
+
+    def _known(self, key: tuple[int, str, Frame]) -> Value | None:
+        return next((scope.known[key] for scope in self._scopes if key in scope.known), None)
+
+    def _in_part(self, key: tuple[int, str, Frame], space: IndexSpace) -> Value | None:
+        """A value in a part of a tile: as it is known there, or as it is made of the whole tile's; else None."""
+        index, _, frame = key
+        found = self._known(key)
+        if found is not None or self.special is None:
+            return found
+        found = self.special(index, frame, space)
+        if found is None or found.number is not None:
+            return found
+        return self.bind(key, found.text, found.dtype, found.axes, f"v{index}")
+
+    def _pointwise(self, key: tuple[int, str, Frame], space: IndexSpace) -> Value:
+        """An op of elements in one place; nothing is written for what the part of the tile decides by itself."""
+        index, _, frame = key
+        op = self.body.ops[index]
+        places = [(i, broadcast_frame(frame, op.out.shape, self.body.ops[i].out.shape)) for i in op.inputs]
+        dtype = compute_dtype(op.out.dtype)
+        known = truth_of(self.body, index, frame, space)
+        if known is not None:
+            return Value("", dtype, frozenset(), known)
+        if op.kind == "where" and (truth := truth_of(self.body, *places[0], space)) is not None:
+            chosen = self.value(*places[1 if truth else 2], space)
+            if chosen.number is not None:
+                return replace(chosen, dtype=dtype)
+            return self.bind(key, cast_text(chosen.text, chosen.dtype, dtype), dtype, chosen.axes, f"v{index}")
+        inputs = [self.value(i, place, space) for i, place in places]
         text = pointwise_text(op, [Operand(v.text, v.dtype, v.number) for v in inputs])
         axes = frozenset().union(*(v.axes for v in inputs))
-        return self.bind(key, text, compute_dtype(op.out.dtype), axes, f"v{index}")
+        return self.bind(key, text, dtype, axes, f"v{index}")
 
     def _moved(self, key: tuple[int, str, Frame], space: IndexSpace) -> Value:
         """A value that isn't computed from elements in its own place, unless it reduces single elements."""

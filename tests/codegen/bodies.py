@@ -8,6 +8,7 @@ from engine.ir import Graph, GraphBuilder, Kernel, TensorSpec
 from tests.codegen.attention_bodies import APART, ATTENTION
 from tests.codegen.attention_prologue_bodies import PROLOGUES
 from tests.codegen.epilogue_bodies import EPILOGUES
+from tests.codegen.half_bodies import HALVES
 from tests.codegen.moving_bodies import CONTRACTION_MOVES, POINTWISE_MOVES, ROWWISE_MOVES
 from tests.codegen.sibling_bodies import SIBLINGS
 from tests.codegen.vector_bodies import VECTORS
@@ -343,7 +344,7 @@ POINTWISE: dict[str, Body] = {
 }
 
 BODIES: dict[str, dict[str, Body]] = {
-    "contraction": CONTRACTIONS | CONTRACTION_MOVES | SIBLINGS | EPILOGUES | APART | VECTORS,
+    "contraction": CONTRACTIONS | CONTRACTION_MOVES | SIBLINGS | EPILOGUES | HALVES | APART | VECTORS,
     "attention": ATTENTION | PROLOGUES,
     "rowwise": ROWWISE | ROWWISE_MOVES,
     "pointwise": POINTWISE | POINTWISE_MOVES,

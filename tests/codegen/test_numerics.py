@@ -12,12 +12,14 @@ import pytest
 from tests.codegen.bodies import BODIES
 
 ROOT = Path(__file__).parents[2]
+LIMIT_S = 280
 
 
+@pytest.mark.timeout(LIMIT_S + 20)
 @pytest.mark.parametrize("family", sorted(BODIES))
 def test_generated_kernels_match_the_reference(family: str) -> None:
     command = [sys.executable, "-m", "tests.codegen.interpreted", family]
-    finished = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)
+    finished = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT_S, check=False)
     assert finished.returncode == 0, finished.stderr[-2000:]
     lines = [json.loads(line) for line in finished.stdout.splitlines()]
     assert [line for line in lines if "problem" in line] == []

@@ -3,60 +3,67 @@ import triton.language as tl
 
 
 @triton.jit
-def half_roll(tile, rows: tl.constexpr, groups: tl.constexpr, half: tl.constexpr):
-    halves = tl.permute(tl.reshape(tile, (rows, groups, 2, half)), (0, 1, 3, 2))
-    low, high = tl.split(halves)
-    return tl.reshape(tl.permute(tl.join(high, low), (0, 1, 3, 2)), tile.shape)
-
-
-@triton.jit
 def product0(acc, tile_m, tile_n, in1, in2, in4, out0):
     rows = tile_m * 64 + tl.arange(0, 64)[:, None]
     cols = tile_n * 128 + tl.arange(0, 128)[None, :]
-    lane = tl.arange(0, 128)[None, :]
-    x4 = tl.load(in4 + lane).to(tl.float32)
+    low = tl.arange(0, 64)[None, :]
+    high = 64 + tl.arange(0, 64)[None, :]
+    x4 = tl.load(in4 + low).to(tl.float32)
+    x1 = tl.load(in1 + rows * 128 + low).to(tl.float32)
+    x4_1 = tl.load(in4 + high).to(tl.float32)
+    x2 = tl.load(in2 + rows * 128 + low).to(tl.float32)
+    x1_1 = tl.load(in1 + rows * 128 + high).to(tl.float32)
+    x2_1 = tl.load(in2 + rows * 128 + high).to(tl.float32)
     v10 = acc * acc
     v12 = tl.sum(v10, 1, keep_dims=True) / 128.0
     v14 = v12 + 1e-06
     v15 = tl.rsqrt(v14)
     v17 = acc * v15
     v18 = v17.to(tl.bfloat16).to(tl.float32)
-    v19 = x4 * v18
-    x1 = tl.load(in1 + rows * 128 + lane).to(tl.float32)
+    v18_low, v18_high = tl.split(tl.permute(tl.reshape(v18, (64, 2, 64)), (0, 2, 1)))
+    v19 = x4 * v18_low
     v26 = v19 * x1
-    v23 = lane < 64
-    v20 = half_roll(v19, 64, 1, 64)
-    v24 = -v20
-    v25 = tl.where(v23, v24, v20)
-    x2 = tl.load(in2 + rows * 128 + lane).to(tl.float32)
-    v27 = v25 * x2
+    v19_1 = x4_1 * v18_high
+    v24 = -v19_1
+    v27 = v24 * x2
     v28 = v26 + v27
-    tl.store(out0 + rows * 2048 + tile_n * 128 + lane, v28.to(tl.bfloat16))
+    tl.store(out0 + rows * 2048 + tile_n * 128 + low, v28.to(tl.bfloat16))
+    v26_1 = v19_1 * x1_1
+    v27_1 = v19 * x2_1
+    v28_1 = v26_1 + v27_1
+    tl.store(out0 + rows * 2048 + tile_n * 128 + high, v28_1.to(tl.bfloat16))
 
 
 @triton.jit
 def product1(acc, tile_m, tile_n, in1, in2, in6, out1):
     rows = tile_m * 64 + tl.arange(0, 64)[:, None]
     cols = tile_n * 128 + tl.arange(0, 128)[None, :]
-    lane = tl.arange(0, 128)[None, :]
-    x6 = tl.load(in6 + lane).to(tl.float32)
+    low = tl.arange(0, 64)[None, :]
+    high = 64 + tl.arange(0, 64)[None, :]
+    x6 = tl.load(in6 + low).to(tl.float32)
+    x1 = tl.load(in1 + rows * 128 + low).to(tl.float32)
+    x6_1 = tl.load(in6 + high).to(tl.float32)
+    x2 = tl.load(in2 + rows * 128 + low).to(tl.float32)
+    x1_1 = tl.load(in1 + rows * 128 + high).to(tl.float32)
+    x2_1 = tl.load(in2 + rows * 128 + high).to(tl.float32)
     v34 = acc * acc
     v36 = tl.sum(v34, 1, keep_dims=True) / 128.0
     v37 = v36 + 1e-06
     v38 = tl.rsqrt(v37)
     v40 = acc * v38
     v41 = v40.to(tl.bfloat16).to(tl.float32)
-    v42 = x6 * v41
-    x1 = tl.load(in1 + rows * 128 + lane).to(tl.float32)
+    v41_low, v41_high = tl.split(tl.permute(tl.reshape(v41, (64, 2, 64)), (0, 2, 1)))
+    v42 = x6 * v41_low
     v46 = v42 * x1
-    v23 = lane < 64
-    v43 = half_roll(v42, 64, 1, 64)
-    v44 = -v43
-    v45 = tl.where(v23, v44, v43)
-    x2 = tl.load(in2 + rows * 128 + lane).to(tl.float32)
-    v47 = v45 * x2
+    v42_1 = x6_1 * v41_high
+    v44 = -v42_1
+    v47 = v44 * x2
     v48 = v46 + v47
-    tl.store(out1 + rows * 1024 + tile_n * 128 + lane, v48.to(tl.bfloat16))
+    tl.store(out1 + rows * 1024 + tile_n * 128 + low, v48.to(tl.bfloat16))
+    v46_1 = v42_1 * x1_1
+    v47_1 = v42 * x2_1
+    v48_1 = v46_1 + v47_1
+    tl.store(out1 + rows * 1024 + tile_n * 128 + high, v48_1.to(tl.bfloat16))
 
 
 @triton.jit
