@@ -17,7 +17,7 @@ from types import TracebackType
 
 from engine.capture import CaptureError
 from engine.events import Acted, Event, NodeVisited, QueueChanged, RunFinished, RunState, StateChanged
-from engine.measure import Device, DeviceError
+from engine.measure import CounterReader, Device, DeviceError
 from engine.store import StoreError
 from engine.tune import (
     Control,
@@ -90,13 +90,15 @@ class TuningSession:
         device: str = "cuda:0",
         command: str = "",
         controls: ControlsRequest | None = None,
+        counters: CounterReader | None = None,
     ) -> TuningSession:
         """Capture an expression, tune it on a GPU and record everything in `database`.
 
         `device` may name several GPUs, separated by commas: a kernel a GPU at a time, with the results of one.
-        With `controls` the controls of ptxas are searched with the schedules, or after them.
+        With `controls` the controls of ptxas are searched with the schedules, or after them. `counters` reads the
+        metric of an objective that is one.
         """
-        request = LiveRequest(code, database, device, command, controls=controls)
+        request = LiveRequest(code, database, device, command, controls=controls, counters=counters)
         return cls(partial(tune_live, request, then=tune_queue), settings, queues=True)
 
     @classmethod

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engine.cli.output import share_text, table_lines, text_lines, us_text
-from engine.deploy.comparing import Compared, Ratio, Time, compared, roofline
+from engine.deploy.comparing import Compared, Ratio, Time, compared
+from engine.ir.roofline import Ceilings
 
 WHOLE = ("peer", "us", "95 % interval", "x emmy", "95 % interval of x", "verdict")
-GIGA, TERA = 1e9, 1e12
 
 
 def bench_lines(text: str, answer: Mapping[str, Any], width: int | None) -> list[str]:
@@ -21,9 +22,11 @@ def bench_lines(text: str, answer: Mapping[str, Any], width: int | None) -> list
     lines += text_lines(f"right: as exact as eager; {answer['kernels_launched']} kernels launched", width, "  ")
     if answer["predicted"]:
         lines += text_lines(f"not measured here, but predicted: {', '.join(answer['predicted'])}", width, "  ")
+    for note in answer["notes"]:
+        lines += text_lines(note, width, "  ")
     if "whole" in answer:
         lines += ["", *_whole_lines(answer["whole"], width), "", *_kernel_lines(answer, width)]
-        lines += _ceiling_lines(answer["ceilings"], width)
+        lines += _ceiling_lines(Ceilings.from_text(answer["ceilings"]), width)
     if "ab" in answer:
         lines += ["", *_ab_lines(answer["ab"], width)]
     for name, reason in answer["skipped"].items():
@@ -38,14 +41,15 @@ def bench_object(text: str, answer: Mapping[str, Any]) -> dict[str, Any]:
         "context": answer["context"],
         "right": True,
         "predicted": answer["predicted"],
+        "notes": answer["notes"],
         "recorded_us": answer["recorded_us"],
         "kernels_launched": answer["kernels_launched"],
         "skipped": answer["skipped"],
     }
     if "whole" in answer:
         found["whole"] = _compared_object(_compared(answer["whole"]))
-        found["ceilings"] = answer["ceilings"]
-        found["kernels"] = [_kernel_object(row, answer["ceilings"]) for row in answer["kernels"]]
+        found["ceilings"] = json.loads(answer["ceilings"])
+        found["kernels"] = [_kernel_object(row) for row in answer["kernels"]]
     if "ab" in answer:
         found["ab"] = [_ab_object(row) for row in answer["ab"]]
     return found
@@ -75,21 +79,30 @@ def _kernel_lines(answer: Mapping[str, Any], width: int | None) -> list[str]:
             failures += text_lines(f"{row['label']}: {row['failure']}", width)
             continue
         found = _compared(row)
-        floor = roofline(found.ours.us, row["flops"], row["bytes"], row["dtype"], answer["ceilings"])
         ratios = {peer.name: f"{peer.difference.ratio:.2f} {_ratio_interval(peer)}" for peer in found.peers}
         peers = (ratios.get(name) for name in names)
         rows.append(
-            (row["label"], row["count"], found.ours.us, *peers, round(floor.times_floor, 2), floor.bound, row["shape"])
+            (
+                row["label"],
+                row["count"],
+                found.ours.us,
+                *peers,
+                round(_over_floor(found, row), 2),
+                row["bound"],
+                row["shape"],
+            )
         )
     return [*table_lines(columns, rows, width), *failures]
 
 
-def _ceiling_lines(ceilings: Mapping[str, Any], width: int | None) -> list[str]:
-    products = [f"{rate / TERA:.0f} TFLOP/s in {dtype}" for dtype, rate in ceilings["matmul"].items()]
-    measured = f"the floor is that of a copy, {ceilings['copy'] / GIGA:.0f} GB/s"
+def _ceiling_lines(ceilings: Ceilings, width: int | None) -> list[str]:
+    products = [f"{rate:.0f} TFLOP/s in {kind}" for kind, rate in ceilings.tflops]
+    measured = f"the floor is that of a copy, {ceilings.copy_gbs:.0f} GB/s"
+    if ceilings.l2_gbs:
+        measured += f" ({ceilings.l2_gbs:.0f} GB/s within the L2)"
     if products:
-        measured += f", and of a large product, {', '.join(products)}"
-    return text_lines(f"{measured}, measured beside it; below 1 the data lay in L2", width)
+        measured += f", and of large products, {', '.join(products)}"
+    return text_lines(f"{measured}, measured beside it", width)
 
 
 def _ab_lines(rows: Sequence[Mapping[str, Any]], width: int | None) -> list[str]:
@@ -149,19 +162,17 @@ def _compared_object(found: Compared) -> dict[str, Any]:
     }
 
 
-def _kernel_object(row: Mapping[str, Any], ceilings: Mapping[str, Any]) -> dict[str, Any]:
-    facts = {name: row[name] for name in ("kernel", "label", "shape", "count", "schedule", "flops", "bytes")}
+def _kernel_object(row: Mapping[str, Any]) -> dict[str, Any]:
+    names = ("kernel", "label", "shape", "count", "schedule", "flops", "bytes", "floor_us", "bound")
+    facts = {name: row[name] for name in names}
     if "failure" in row:
         return {**facts, "failure": row["failure"]}
     found = _compared(row)
-    floor = roofline(found.ours.us, row["flops"], row["bytes"], row["dtype"], ceilings)
-    return {
-        **facts,
-        **_compared_object(found),
-        "floor_us": floor.floor_us,
-        "bound": floor.bound,
-        "times_floor": floor.times_floor,
-    }
+    return {**facts, **_compared_object(found), "times_floor": _over_floor(found, row)}
+
+
+def _over_floor(found: Compared, row: Mapping[str, Any]) -> float:
+    return found.ours.us / float(row["floor_us"])
 
 
 def _ab_object(row: Mapping[str, Any]) -> dict[str, Any]:

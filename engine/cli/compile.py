@@ -13,6 +13,7 @@ from engine.cli.options import (
     Code,
     Database,
     Demo,
+    DeployPtxas,
     Dtype,
     Json,
     Layer,
@@ -24,7 +25,7 @@ from engine.cli.options import (
 
 FOLDER = Path("emmy-kernels")
 Chip = Annotated[str, typer.Option("--target", metavar="NAME", help="Generate for this chip, such as sm_90.")]
-Out = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where the files go.")]
+Out = Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where the files go.")]
 Ptx = Annotated[bool, typer.Option("--ptx", help="Compile, and write the PTX too; needs triton, no GPU.")]
 Sass = Annotated[bool, typer.Option("--sass", help="Compile, and write the GPU's own code too.")]
 
@@ -47,6 +48,7 @@ def compile_program(
     out: Out = FOLDER,
     ptx: Ptx = False,
     sass: Sass = False,
+    ptxas: DeployPtxas = None,
     strict_evidence: Strict = False,
     json: Json = False,
 ) -> None:
@@ -57,5 +59,5 @@ def compile_program(
     with Loading():
         from engine.cli.compiling import CompileRequest, compile_request
 
-    subject = SubjectRequest(target, code, layer, dtype, seq_len, batch, database, demo)
+    subject = SubjectRequest(target, code, layer, dtype, seq_len, batch, database, demo, ptxas)
     compile_request(CompileRequest(subject, chip, out, ptx, sass, strict_evidence, json))

@@ -12,13 +12,16 @@ import typer
 from engine.cli.errors import FAILED, complain, refusing
 from engine.cli.options import SubjectRequest
 from engine.cli.output import json_text, table_lines, terminal_width, text_lines
-from engine.cli.subject_options import failing, opened_subjects, written_folder
+from engine.cli.subject_options import controls_here, failing, opened_subjects, written_folder
 from engine.deploy import DeploymentError, deployment
 from engine.deploy.asking import ChildError
+from engine.deploy.controls import ControlsHere
 from engine.deploy.listing import Listed, compiled_kernels, listed_kernels, named_target
 from engine.deploy.subjects import Subject
+from engine.measure import Controls
 from engine.prior import steering
 from engine.store import Store, StoreError
+from engine.vocabulary import Target
 
 COLUMNS = ("kernel", "files", "registers", "spills", "shared bytes", "grid", "warps", "schedule")
 
@@ -45,14 +48,14 @@ class _Written:
 def compile_request(request: CompileRequest) -> None:
     """Write everything and print what was written; leaves with exit code 1 if a kernel doesn't compile."""
     with opened_subjects(request.subject) as (store, subjects):
-        chosen = [(subject, _kernels(request, store, subject)) for subject in subjects]
+        chosen = [_kernels(request, store, subject) for subject in subjects]
     if request.ptx or request.sass:
         if find_spec("triton") is None:
             complain("compiling needs triton, which isn't installed: pip install 'emmy-tui[tune]'")
             raise typer.Exit(FAILED)
         with failing(ChildError):
-            chosen = [(s, compiled_kernels(kernels, s.target, sass=request.sass, tell=_tell)) for s, kernels in chosen]
-    written = [(subject, _write(request, kernels)) for subject, kernels in chosen]
+            chosen = [_compiled(one, sass=request.sass) for one in chosen]
+    written = [(one.subject, _write(request, one.kernels)) for one in chosen]
     _print(request, written)
     failures = [item.kernel.failure for _, items in written for item in items if item.kernel.failure]
     for failure in failures:
@@ -64,21 +67,40 @@ def compile_request(request: CompileRequest) -> None:
         raise typer.Exit(FAILED)
 
 
-def _kernels(request: CompileRequest, store: Store, subject: Subject) -> list[Listed]:
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """A program's kernels, the chip they are for, and the ptxas with its controls (None: Triton's own)."""
+
+    subject: Subject
+    target: Target
+    kernels: list[Listed]
+    controls: Controls | None
+
+
+def _compiled(one: _Chosen, *, sass: bool) -> _Chosen:
+    kernels = compiled_kernels(one.kernels, one.target, sass=sass, controls=one.controls, tell=_tell)
+    return replace(one, kernels=kernels)
+
+
+def _kernels(request: CompileRequest, store: Store, subject: Subject) -> _Chosen:
     """The chosen kernels as text. Times of another chip are no evidence for the one that is named."""
     context_key, target = subject.context_key, subject.target
+    controls: ControlsHere | None = controls_here(request.subject, subject)
     if request.chip:
         with refusing(ValueError):
             target = named_target(request.chip, target)
         if target.capability != subject.target.capability:
-            context_key = ""
+            context_key, controls = "", None
+    prior = steering(store.path).latest
     with failing(DeploymentError, StoreError):
         chosen = deployment(
-            subject.program, store, context_key, target, steering(store.path).latest, strict=request.strict
+            subject.program, store, context_key, target, prior, strict=request.strict, controls=controls
         )
+    for note in chosen.notes:
+        complain(note)
     if target.capability < 90:
         chosen = replace(chosen, pdl=False)  # dependent launch begins with 9.0
-    return listed_kernels(chosen)
+    return _Chosen(subject, target, listed_kernels(chosen), chosen.controls)
 
 
 def _tell(step: str) -> None:

@@ -13,8 +13,8 @@ import typer
 from engine.cli import probe
 from engine.cli.controls_diagnosis import diagnose_controls
 from engine.cli.diagnosis import COLUMNS, Finding, diagnose
-from engine.cli.errors import FAILED
-from engine.cli.options import Acf, Database, Json, Ptxas
+from engine.cli.errors import FAILED, refuse
+from engine.cli.options import AcfToCheck, Database, Json, Ptxas
 from engine.cli.output import json_text, records, table_lines, terminal_width
 from engine.data import SHIPPED_DEMO
 from engine.store import Store, StoreError, default_database_path
@@ -28,12 +28,17 @@ def register(app: typer.Typer) -> None:
     app.command("doctor")(doctor)
 
 
-def doctor(database: Database = None, acf: Acf = None, ptxas: Ptxas = None, json: Json = False) -> None:
+def doctor(database: Database = None, acf: AcfToCheck = None, ptxas: Ptxas = None, json: Json = False) -> None:
     """Say what this machine has (GPU, driver, torch, Triton, ptxas, database), and what each missing part costs.
 
     With --acf it asks a ptxas which of the files fit this GPU, and whether they reach the code.
     The exit code is 1 if the database is there and can't be read; a missing part is no failure.
     """
+    for path in (*(acf or ()), *([ptxas] if ptxas else [])):
+        if not path.exists():
+            raise refuse(
+                f"there is nothing at {path}: name a file or folder of controls with --acf, a ptxas with --ptxas"
+            )
     kept = _database(database or default_database_path())
     probed = _probed()
     findings = [*diagnose(probed), *diagnose_controls(probed, acf or (), ptxas), kept, _demo()]
@@ -57,6 +62,8 @@ def _probed() -> dict[str, Any]:
         child = subprocess.run(command, capture_output=True, text=True, timeout=PROBE_LIMIT_S, check=False)
     except subprocess.TimeoutExpired:
         return _silent(f"no answer within {PROBE_LIMIT_S} s")
+    except OSError as error:
+        return _silent(f"{sys.executable} can't be started ({error.strerror})")
     try:
         found: dict[str, Any] = json_format.loads(child.stdout.splitlines()[-1])
     except (IndexError, ValueError):

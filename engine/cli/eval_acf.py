@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 
 import typer
 
 from engine.cli.database import chosen_database
-from engine.cli.errors import refusing
+from engine.cli.errors import refuse, refusing
 from engine.cli.eval_acf_rows import ControlsReport, ControlsRow, controls_reports
-from engine.cli.options import Database, Json, KernelText
+from engine.cli.options import Database, Demo, Json, KernelText
 from engine.cli.output import json_text, table_lines, terminal_width, text_lines, us_text
 from engine.cli.shared_controls import shared_controls, shared_sentence
 from engine.store import Store, StoreError
@@ -18,23 +20,32 @@ from engine.store import Store, StoreError
 COLUMNS = ("controls", "best us", "regime", "x", "registers", "spills", "tried", "failed", "front", "verdict")
 
 
-def acf(kernel: KernelText = "", database: Database = None, json: Json = False) -> None:
+def acf(kernel: KernelText = "", database: Database = None, demo: Demo = False, json: Json = False) -> None:
     """Show what ptxas controls (ACF files) came to for each kernel, and whether any of them won.
 
     A win needs a comparison in turns in two fresh processes, corrected for the number tried. Of a kernel that was tuned
     in several shapes it also names the one file that helps them most together.
+
+    A --kernel that nothing matches is bad input: exit code 2, a sentence on stderr, and [] as JSON.
     """
-    path = chosen_database(database, False)
+    path = chosen_database(database, demo)
     with refusing(StoreError), Store.open(path, read_only=True) as store:
         found = controls_reports(store, kernel)
+        known = bool(store.kernel_keys(kernel))
     if json:
         objects = [_object(report) for report in found]
         typer.echo(json_text([*objects, *({"shared": asdict(one)} for one in shared_controls(found))]))
-        return
+    elif known or not kernel:
+        typer.echo(_text(found, path))
+    if kernel and not known:
+        raise refuse(f"no kernel of {path} matches {kernel!r}; leave --kernel away to see them all")
+
+
+def _text(found: Sequence[ControlsReport], path: Path) -> str:
     width = terminal_width(sys.stdout)
     texts = ["\n".join(_lines(report, width)) for report in found]
     texts += ["\n".join(text_lines(shared_sentence(one), width)) for one in shared_controls(found)]
-    typer.echo("\n\n".join(texts) or f"{path} holds no candidate with ptxas controls; `emmy tune --acf` searches them")
+    return "\n\n".join(texts) or f"{path} holds no candidate with ptxas controls; `emmy tune --acf` searches them"
 
 
 def _lines(report: ControlsReport, width: int | None) -> list[str]:

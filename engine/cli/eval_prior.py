@@ -21,7 +21,8 @@ def prior(database: Database = None, demo: Demo = False, json: Json = False) -> 
     """Show how well the prior ranks what it has not seen: rank of winners, regret, calibration, what it looks at.
 
     A learned prior is judged on kernels that were held out when it was fitted; where it ranks worse than 0.5, or worse
-    than the cold model, it is quarantined and the cold model steers.
+    than the cold model, it is quarantined and the cold model steers. Regret is how much slower than the best of all the
+    best of its first 1 or 10 is.
     """
     path = chosen_database(database, demo)
     with refusing(StoreError), Store.open(path, read_only=True) as store:

@@ -10,6 +10,7 @@ from engine.cli.options import (
     Code,
     Database,
     Demo,
+    DeployPtxas,
     Dtype,
     Json,
     Layer,
@@ -34,14 +35,16 @@ def explain(
     batch: Batch = None,
     database: Database = None,
     demo: Demo = False,
+    ptxas: DeployPtxas = None,
     strict_evidence: Strict = False,
     json: Json = False,
 ) -> None:
-    """Say what a program would run as now, and what decides each structural fork and each kernel's schedule.
+    """Say what a program would run as now, and what decides each fork of the grouping and each kernel's schedule.
 
     Without TARGET and --code: every program of the database. Needs no GPU; with one, its own context's times count.
     """
     with Loading():
         from engine.cli.explaining import explain_request
 
-    explain_request(SubjectRequest(target, code, layer, dtype, seq_len, batch, database, demo), strict_evidence, json)
+    subject = SubjectRequest(target, code, layer, dtype, seq_len, batch, database, demo, ptxas)
+    explain_request(subject, strict_evidence, json)

@@ -10,12 +10,15 @@ import typer
 from engine.cli.knob_text import schedule_line
 from engine.cli.options import SubjectRequest
 from engine.cli.output import json_text, table_lines, terminal_width, text_lines, us_text
-from engine.cli.subject_options import failing, opened_subjects
+from engine.cli.subject_options import controls_here, failing, opened_subjects
 from engine.deploy import Deployment, DeploymentError, Evidence, Source, deployment, suggestions_for
-from engine.deploy.deployment import ForkChoice, KernelChoice, kernel_name, regime_of
+from engine.deploy.deployment import KernelChoice, kernel_name, regime_of
+from engine.deploy.forks import ForkChoice
 from engine.deploy.subjects import Subject
-from engine.prior import steering
+from engine.ir.plan import Program
+from engine.prior import Prior, steering
 from engine.store import Store, StoreError, Suggestion
+from engine.vocabulary import Target
 
 FORKS = ("fork", "answer", "decided by", "us", "row", "runner-up", "its us", "its row")
 KERNELS = ("kernel", "calls", "decided by", "us", "runner-up's us", "schedule")
@@ -25,7 +28,10 @@ def explain_request(request: SubjectRequest, strict: bool, json: bool) -> None:
     """Print every program that is asked for; leaves with exit code 1 where nothing can be chosen."""
     with opened_subjects(request) as (store, subjects), failing(DeploymentError, StoreError):
         prior = steering(store.path).latest
-        chosen = [(s, deployment(s.program, store, s.context_key, s.target, prior, strict=strict)) for s in subjects]
+        chosen = [
+            (s, deployment(*_asked(s, store, prior), strict=strict, controls=controls_here(request, s)))
+            for s in subjects
+        ]
         elsewhere = [_suggestions(store, subject, found) for subject, found in chosen]
     if json:
         objects = [{**deployment_object(*pair), "prior": prior.version} for pair in chosen]
@@ -40,6 +46,10 @@ def explain_request(request: SubjectRequest, strict: bool, json: bool) -> None:
             words = f"{name}: a suggestion decides nothing here: {one.reason}: {schedule_line(str(one.schedule))}"
             lines += text_lines(words, width)
     typer.echo("\n\n".join("\n".join(lines) for lines in texts))
+
+
+def _asked(subject: Subject, store: Store, prior: Prior) -> tuple[Program, Store, str, Target, Prior]:
+    return subject.program, store, subject.context_key, subject.target, prior
 
 
 def _suggestions(store: Store, subject: Subject, chosen: Deployment) -> list[tuple[str, Suggestion]]:
@@ -60,7 +70,7 @@ def suggestion_object(one: Suggestion) -> dict[str, object]:
 def deployment_lines(subject: Subject, chosen: Deployment, prior: str, width: int | None) -> list[str]:
     """The explanation as lines for people; `prior` is the version of what predicts."""
     lines = text_lines(subject.text, width)
-    where = f"on {subject.gpu}, context {subject.context_key}" if subject.context_key else "nothing is measured"
+    where = f"on {subject.gpu}, context {chosen.context_key}" if subject.context_key else "nothing is measured"
     times = f"as one graph {us_text(chosen.us)} us, its kernels {us_text(chosen.sum_us)} us"
     lines += text_lines(f"{where}: {times}{', programmatic dependent launch' if chosen.pdl else ''}", width, "  ")
     if chosen.predicted:
@@ -71,8 +81,9 @@ def deployment_lines(subject: Subject, chosen: Deployment, prior: str, width: in
     for item in chosen.kernels:
         for line in item.lines:
             if line.illegal:
-                lines += text_lines(f"{kernel_name(item.kernel)}: a pin decides nothing here: {line.illegal}", width)
-    return lines
+                what = "a pin" if line.source is Source.PIN else f"a {line.source.value}"
+                lines += text_lines(f"{kernel_name(item.kernel)}: {what} decides nothing here: {line.illegal}", width)
+    return lines + [line for note in chosen.notes for line in text_lines(note, width)]
 
 
 def _fork_row(item: ForkChoice) -> Sequence[object]:
@@ -95,7 +106,9 @@ def deployment_object(subject: Subject, chosen: Deployment) -> dict[str, object]
     return {
         "target": subject.text,
         "gpu": subject.gpu,
-        "context_key": subject.context_key,
+        "context_key": chosen.context_key,
+        "ptxas": chosen.controls.assembler.identity if chosen.controls is not None else "",
+        "notes": list(chosen.notes),
         "assembled_us": chosen.us,
         "sum_us": chosen.sum_us,
         "pdl": chosen.pdl,

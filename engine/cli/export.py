@@ -16,8 +16,9 @@ from engine.cli.errors import FAILED, complain, refuse, refusing
 from engine.cli.options import Database, Demo, KernelText
 from engine.cli.output import printable
 from engine.deploy import Carried, DeploymentError, ModuleOrigin, deployment, export_schedules, python_module
+from engine.deploy.controls import NO_FILE_APPLIES, ControlsHere
 from engine.prior import steering
-from engine.store import Store, StoredRun, StoreError
+from engine.store import Store, StoredRun, StoreError, is_database
 
 Output = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The file; an existing one is replaced.")]
 Pins = Annotated[bool, typer.Option("--pins", help="Only pinned schedules.")]
@@ -54,6 +55,7 @@ def export(
         raise refuse("--python writes a whole program: leave --kernel, --pins and --best away")
     if target and not python:
         raise refuse("TARGET names a program for --python: give --python, or --kernel TEXT for schedules")
+    _check_not_a_database(output)
     path = chosen_database(database, demo)
     with refusing(StoreError, DeploymentError), Store.open(path, read_only=True) as store:
         if python:
@@ -62,7 +64,7 @@ def export(
             what = Carried.BOTH if pins == best else Carried.PINS if pins else Carried.BEST
             text, said = _schedules(store, kernel, what)
     _write(output, text)
-    typer.echo(printable(f"{said} to {output}"))
+    typer.echo(printable(f"{said} to {output}"), err=not output.is_file())  # stdout may be the output
 
 
 def _schedules(store: Store, kernel: str, what: Carried) -> tuple[str, str]:
@@ -72,6 +74,8 @@ def _schedules(store: Store, kernel: str, what: Carried) -> tuple[str, str]:
     if not found.schedules:
         name = "nothing is pinned" if what is Carried.PINS else "nothing was measured"
         raise refuse(f"{name} in {store.path}" + (f" of a kernel that matches {kernel!r}" if kernel else ""))
+    if found.controls:
+        complain("schedules with ptxas controls name their files by hash: whoever imports them needs the files too")
     return found.text, f"wrote {found.schedules} schedule{'' if found.schedules == 1 else 's'}"
 
 
@@ -80,12 +84,15 @@ def _python(store: Store, target: str) -> tuple[str, str]:
     contexts = {context.key: context for context in store.contexts()}
     chip = store.target(run.context_key)
     program = store.program(run.id)
-    chosen = deployment(program, store, run.context_key, chip, steering(store.path).latest)
+    controls = ControlsHere(none_because=NO_FILE_APPLIES)
+    chosen = deployment(program, store, run.context_key, chip, steering(store.path).latest, controls=controls)
     if any(item.kernel.foreign is not None for item in chosen.kernels):
         raise refuse(f"run {run.id} holds results of another tuner, whose kernels have no source here")
     origin = ModuleOrigin(__version__, _command(), (run.command,) if run.command else (), contexts.get(run.context_key))
     for name in chosen.predicted:
         complain(f"nothing was measured for {name}: the prior's choice is written")
+    for note in chosen.notes:
+        complain(note)
     text = python_module(program, chosen, origin)
     return text, f"wrote {len(chosen.kernels)} kernel{'' if len(chosen.kernels) == 1 else 's'} of {run.target}"
 
@@ -107,15 +114,28 @@ def _run(store: Store, target: str) -> StoredRun:
 
 
 def _write(path: Path, text: str) -> None:
-    """Whole or not at all."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    """Whole or not at all; a device or a pipe, such as /dev/stdout, is written to and stays what it is."""
+    data = text.encode("utf-8", "backslashreplace")
     try:
-        part.write_text(text.encode("utf-8", "backslashreplace").decode(), encoding="utf-8")
-        part.replace(path)
+        if path.exists() and not path.is_file():
+            path.write_bytes(data)
+            return
+        whole = path.resolve()
+        part = whole.with_name(f".emmy-{os.getpid()}.part")
+        try:
+            part.write_bytes(data)
+            part.replace(whole)
+        finally:
+            part.unlink(missing_ok=True)
     except OSError as error:
-        part.unlink(missing_ok=True)
         complain(f"{path} can't be written ({error.strerror or error}): name another file with -o")
         raise typer.Exit(FAILED) from error
+
+
+def _check_not_a_database(path: Path) -> None:
+    """Leaves with exit code 2 where the output would take the place of a database, the one that is read or another."""
+    if is_database(path):
+        raise refuse(f"{path} is a database, and the output would replace it: name another file with -o")
 
 
 def _command() -> str:

@@ -21,7 +21,7 @@ def register(app: typer.Typer) -> None:
 def fit(database: Database = None, demo: Demo = False, json: Json = False) -> None:
     """Fit the prior to everything that was measured, and say how it ranks kernels that were held out.
 
-    A run does this when it ends; do it by hand after merging databases, or when a checkpoint was spoiled.
+    A run does this when it ends; do it by hand after merging databases, or when its files were damaged.
     """
     path = chosen_database(database, demo)
     with Loading():

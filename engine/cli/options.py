@@ -69,7 +69,11 @@ Seed = Annotated[
     ),
 ]
 PriorName = Annotated[
-    str, typer.Option(metavar="NAME", help="What steers: latest, cold, or a run's id (not in a replay).")
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="The model that steers: latest, cold (no measurement in it), or that of a run's id (not in a replay).",
+    ),
 ]
 Jobs = Annotated[int | None, typer.Option(help="Compile processes. Default: by the number of cores.")]
 Pace = Annotated[
@@ -86,15 +90,53 @@ Acf = Annotated[
         help="Search ptxas controls too: an ACF file, or a folder of them with its manifest. May be given repeatedly.",
     ),
 ]
+AcfToCheck = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--acf",
+        metavar="PATH",
+        help="Check ptxas controls: an ACF file, or a folder of them with its manifest. May be given repeatedly.",
+    ),
+]
 Ptxas = Annotated[
     Path | None,
     typer.Option(metavar="PATH", help="The ptxas for --acf. Default: the one of the acf extra, else one on the PATH."),
 ]
+DeployPtxas = Annotated[
+    Path | None,
+    typer.Option(
+        "--ptxas",
+        metavar="PATH",
+        help="The ptxas for schedules with controls. Default: the one they were measured with.",
+    ),
+]
 AcfAfter = Annotated[
     bool, typer.Option("--acf-after", help="Search schedules first, then controls for each kernel's best schedule.")
 ]
+SharedAcf = Annotated[
+    bool,
+    typer.Option("--shared-acf", help="Search one controls file for all shapes of a kernel, here and in the database."),
+]
+Generate = Annotated[
+    int | None,
+    typer.Option(
+        "--generate",
+        metavar="N",
+        min=1,
+        max=1000,
+        help="Breed controls for each kernel's best schedule over N generations with CompileIQ, if you installed it.",
+    ),
+]
+SearchSpaceFile = Annotated[
+    Path | None,
+    typer.Option("--search-space", metavar="PATH", help="CompileIQ's search space for --generate; else it fetches it."),
+]
 ObjectiveName = Annotated[
-    str, typer.Option(metavar="NAME", help="What a kernel's search makes least of: time, registers or spills.")
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="What a kernel's choice makes least of: time, registers, spills, or ncu:METRIC (ncu:max:METRIC: most).",
+    ),
 ]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="One line a step.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Errors only.")]
@@ -149,6 +191,9 @@ class TuneRequest:
     acf_after: bool = False
     objective: str = "time"
     cold_l2: bool = False
+    shared_acf: bool = False
+    generate: int | None = None
+    search_space: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,3 +208,4 @@ class SubjectRequest:
     batch: int | None
     database: Path | None
     demo: bool
+    ptxas: Path | None = None

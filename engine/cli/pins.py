@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from engine.cli.database import chosen_database
-from engine.cli.errors import refusing
+from engine.cli.errors import refuse, refusing
 from engine.cli.knob_text import schedule_line
 from engine.cli.options import Database, Demo, Json, KernelText
 from engine.cli.output import json_text, table_lines, terminal_width
@@ -32,9 +32,15 @@ def pins(
     demo: Demo = False,
     json: Json = False,
 ) -> None:
-    """Show the pins beside what is fastest now, and the suggestions: what comes from elsewhere and decides nothing."""
-    with refusing(StoreError), Store.open(chosen_database(database, demo), read_only=True) as store:
+    """Show the pins beside what is fastest now, and the suggestions: what comes from elsewhere and decides nothing.
+
+    A --kernel that nothing matches is bad input: exit code 2 and a sentence on stderr.
+    """
+    path = chosen_database(database, demo)
+    with refusing(StoreError), Store.open(path, read_only=True) as store:
         wanted = set(store.kernel_keys(kernel))
+        if kernel and not wanted:
+            raise refuse(f"no kernel of {path} matches {kernel!r}; leave --kernel away to see them all")
         standings = [one for one in store.pin_standings() if one.stored.pin.kernel_key in wanted or not kernel]
         suggested = [one for one in store.suggestions() if one.kernel_key in wanted or not kernel]
         ended = [one for one in store.pins(history=True) if one.removed_at is not None] if history else []

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 import typer
 
 from engine.cli.entry import Loading
+from engine.cli.errors import refuse
 from engine.cli.options import (
     Batch,
     Code,
     Database,
     Demo,
+    DeployPtxas,
     Dtype,
     Json,
     KernelText,
@@ -32,7 +35,7 @@ Ab = Annotated[
     typer.Option("--ab", metavar="KNOB=VALUE", help="Time each kernel's chosen schedule against one with these knobs."),
 ]
 Profile = Annotated[bool, typer.Option("--profile", help="Run it under NVIDIA's ncu, where that is installed.")]
-DeviceIndex = Annotated[int, typer.Option("--device", min=0, max=1024, help="The GPU by its number.")]
+DeviceName = Annotated[str, typer.Option("--device", metavar="NAME", help="cuda:0, cuda:1, ..., or its number alone.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -54,7 +57,8 @@ def run(
     kernel: KernelText = "",
     ab: Ab = "",
     profile: Profile = False,
-    device: DeviceIndex = 0,
+    device: DeviceName = "cuda:0",
+    ptxas: DeployPtxas = None,
     strict_evidence: Strict = False,
     json: Json = False,
 ) -> None:
@@ -62,8 +66,17 @@ def run(
 
     Without TARGET and --code: every program of the database. Needs a GPU.
     """
+    index = _index(device)
     with Loading():
         from engine.cli.running import RunRequest, run_request
 
-    subject = SubjectRequest(target, code, layer, dtype, seq_len, batch, database, demo)
-    run_request(RunRequest(subject, bench, peers, kernel, ab, profile, device, strict_evidence, json))
+    subject = SubjectRequest(target, code, layer, dtype, seq_len, batch, database, demo, ptxas)
+    run_request(RunRequest(subject, bench, peers, kernel, ab, profile, index, strict_evidence, json))
+
+
+def _index(device: str) -> int:
+    """The number of the GPU; leaves with exit code 2 for what names none."""
+    found = re.fullmatch(r"(?:cuda:)?([0-9]{1,4})", device)
+    if found is None:
+        raise refuse(f"--device {device!r} is no GPU: it is cuda:0, cuda:1, ..., or its number alone")
+    return int(found.group(1))

@@ -82,6 +82,7 @@ def run_request(request: RunRequest) -> None:
 def _question(request: RunRequest, peers: tuple[str, ...], path: Path, text: str) -> dict[str, Any]:
     return {
         **{"text": text, "database": str(path), "device": request.device, "strict": request.strict},
+        "ptxas": str(request.subject.ptxas or ""),
         **{"peers": list(peers), "bench": request.bench, "kernel": request.kernel, "ab": request.ab},
     }
 

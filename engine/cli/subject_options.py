@@ -12,8 +12,10 @@ from engine.capture import CaptureError, TargetOptions, target_text
 from engine.cli.database import chosen_database
 from engine.cli.errors import FAILED, complain, refuse, refusing
 from engine.cli.options import SubjectRequest
+from engine.deploy.controls import ControlsHere
 from engine.deploy.place import this_place
 from engine.deploy.subjects import Subject, find_subjects
+from engine.measure import ControlsError, read_assembler
 from engine.store import Store, StoreError
 
 
@@ -45,6 +47,14 @@ def opened_subjects(request: SubjectRequest) -> Iterator[tuple[Store, list[Subje
         if not subjects:
             raise refuse(f"{path} holds no program: give a TARGET or --code TEXT, or tune one")
         yield store, subjects
+
+
+def controls_here(request: SubjectRequest, subject: Subject) -> ControlsHere:
+    """What of ptxas controls can be applied where the program is built. Leaves with exit code 2 for no ptxas."""
+    with refusing(ControlsError):
+        if request.ptxas is not None:
+            read_assembler(request.ptxas)
+    return ControlsHere(subject.context, request.ptxas)
 
 
 @contextmanager

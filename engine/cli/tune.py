@@ -21,6 +21,7 @@ from engine.cli.options import (
     DeviceName,
     DeviceNumbers,
     Dtype,
+    Generate,
     Gpus,
     Jobs,
     Layer,
@@ -32,8 +33,10 @@ from engine.cli.options import (
     Quiet,
     RayAddress,
     RunJson,
+    SearchSpaceFile,
     Seed,
     SeqLen,
+    SharedAcf,
     TargetName,
     TuneRequest,
     Verbose,
@@ -42,6 +45,7 @@ from engine.cli.options import (
 REPLAY_PRIORS = ("latest", "cold")
 DEFAULT_DEVICE = "cuda:0"
 OBJECTIVES = ("time", "registers", "spills")
+METRIC = re.compile(r"ncu:(max:)?[A-Za-z]\w*(\.\w+)*")
 
 
 def register(app: typer.Typer) -> None:
@@ -71,6 +75,9 @@ def tune(
     acf: Acf = None,
     ptxas: Ptxas = None,
     acf_after: AcfAfter = False,
+    shared_acf: SharedAcf = False,
+    generate: Generate = None,
+    search_space: SearchSpaceFile = None,
     objective: ObjectiveName = "time",
     verbose: Verbose = False,
     quiet: Quiet = False,
@@ -91,6 +98,7 @@ def tune(
     request = TuneRequest(
         *(code, database, demo, device, replayed, patience, seed, prior, jobs, pace, verbose, quiet),
         *(json, target, layer, dtype, seq_len, batch, tuple(acf or ()), ptxas, acf_after, objective, cold_l2),
+        *(shared_acf, generate, search_space),
     )
     for wrong, sentence in (*_contradictions(request), *_of_replays(request), *_of_controls(request)):
         if wrong:
@@ -162,7 +170,8 @@ def _of_replays(request: TuneRequest) -> list[tuple[bool, str]]:
 
 def _of_controls(request: TuneRequest) -> list[tuple[bool, str]]:
     """What of ptxas controls means nothing as it was given."""
-    named = bool(request.acf)
+    named = bool(request.acf) or request.generate is not None
+    both = request.shared_acf and (request.acf_after or request.generate is not None)
     return [
         (
             named and request.replayed,
@@ -170,8 +179,18 @@ def _of_controls(request: TuneRequest) -> list[tuple[bool, str]]:
         ),
         (request.ptxas is not None and not named, "--ptxas names the assembler of --acf: give --acf too"),
         (request.acf_after and not named, "--acf-after searches controls last, and --acf names none: give it too"),
+        (request.shared_acf and not request.acf, "--shared-acf chooses one of several files: give them with --acf"),
+        (both, "--shared-acf searches one file for all shapes, --acf-after and --generate one a kernel: choose"),
         (
-            request.objective not in OBJECTIVES,
-            f"--objective is {', '.join(OBJECTIVES[:-1])} or {OBJECTIVES[-1]}, not {request.objective!r}",
+            request.search_space is not None and request.generate is None,
+            "--search-space is what --generate breeds from: give it too",
+        ),
+        (
+            request.objective not in OBJECTIVES and not METRIC.fullmatch(request.objective),
+            f"--objective is {', '.join(OBJECTIVES)} or ncu:METRIC, not {request.objective!r}",
+        ),
+        (
+            bool(METRIC.fullmatch(request.objective)) and (request.replayed or request.device.startswith("ray:")),
+            "--objective ncu:METRIC reads counters of a GPU of this machine: leave it away, or the device",
         ),
     ]

@@ -16,8 +16,9 @@ from engine.cli.options import DEMO_PACE_S, TuneRequest
 from engine.cli.output import json_text, terminal_width
 from engine.cli.progress import Detail, Progress
 from engine.cli.summary import summary_lines, summary_object
+from engine.measure import CounterReader, CountersError, GeneratorRequest
 from engine.session import TuningSession
-from engine.tune import ControlsRequest, Objective, Settings
+from engine.tune import ControlsRequest, CounterObjective, Settings, objective_named
 
 
 def run_request(request: TuneRequest) -> int:
@@ -30,13 +31,14 @@ def run_request(request: TuneRequest) -> int:
             seed=request.seed,
             prior=request.prior,
             jobs=request.jobs,
-            objective=Objective(request.objective),
+            objective=objective_named(request.objective),
             cold_l2=request.cold_l2,
             surrogate=True,
         )
     path = chosen_database(request.database, request.demo)
     detail = Detail.QUIET if request.quiet else Detail.VERBOSE if request.verbose else Detail.NORMAL
-    with _session(request, program, path, settings) as session:
+    counters = _counters(request, settings)
+    with _session(request, program, path, settings, counters) as session:
         snapshot, interrupted = run_session(session, Progress(detail, sys.stdout, sys.stderr))
     if session.failure is not None:
         complain(session.failure)
@@ -60,12 +62,38 @@ def _program_text(request: TuneRequest) -> str:
     return target_text(request.target, options)
 
 
-def _session(request: TuneRequest, program: str, path: Path, settings: Settings) -> TuningSession:
+def _controls(request: TuneRequest) -> ControlsRequest | None:
+    if not request.acf and request.generate is None:
+        return None
+    generate = GeneratorRequest(request.generate, space=request.search_space) if request.generate is not None else None
+    return ControlsRequest(request.acf, request.ptxas, request.acf_after, request.shared_acf, generate)
+
+
+def _counters(request: TuneRequest, settings: Settings) -> CounterReader | None:
+    """What reads the metric of the objective, where that is one; leaves with exit code 1 if it can't be read here."""
+    if not isinstance(settings.objective, CounterObjective):
+        return None
+    digits = request.device.partition(",")[0].rpartition(":")[2]
+    try:
+        return CounterReader.open(settings.objective.metric, int(digits) if digits.isdecimal() else 0)
+    except CountersError as error:
+        complain(str(error))
+        raise typer.Exit(FAILED) from error
+
+
+def _session(
+    request: TuneRequest, program: str, path: Path, settings: Settings, counters: CounterReader | None
+) -> TuningSession:
     if request.replayed:
         pace = request.pace if request.pace is not None else DEMO_PACE_S if request.demo else 0.0
         return TuningSession.replay(path, settings=settings, pace=pace, target=program or None)
     command = shlex.join(["emmy", *sys.argv[1:]])
-    controls = ControlsRequest(request.acf, request.ptxas, request.acf_after) if request.acf else None
     return TuningSession.tune(
-        program, database=path, settings=settings, device=request.device, command=command, controls=controls
+        program,
+        database=path,
+        settings=settings,
+        device=request.device,
+        command=command,
+        controls=_controls(request),
+        counters=counters,
     )

@@ -1,10 +1,12 @@
 """From what was learned to what runs: which evidence decides a program's grouping and each kernel's schedule."""
 
-from engine.deploy.carrying import Carried, Exported, Received, export_schedules, receive_schedules
+from engine.deploy.carrying import Carried, Received, export_schedules, receive_schedules
 from engine.deploy.database_rows import database_rows
 from engine.deploy.deployment import Deployment, DeploymentError, NoEvidenceError, deployment, deploys_now
 from engine.deploy.evidence import Evidence, Source, choose, explain
+from engine.deploy.instructions import ptx_instructions, sass_instructions
 from engine.deploy.knob_report import KnobReport, knob_reports
+from engine.deploy.listing import Listed, compiled_kernels
 from engine.deploy.pinning import (
     SilentFallbackError,
     check_pins_built,
@@ -26,8 +28,8 @@ __all__ = [
     "Deployment",
     "DeploymentError",
     "Evidence",
-    "Exported",
     "KnobReport",
+    "Listed",
     "ModuleOrigin",
     "NoEvidenceError",
     "PriorReport",
@@ -38,6 +40,7 @@ __all__ = [
     "check_pins_built",
     "check_source_built",
     "choose",
+    "compiled_kernels",
     "database_rows",
     "deployment",
     "deploys_now",
@@ -49,9 +52,11 @@ __all__ = [
     "pin_author",
     "pin_context",
     "prior_report",
+    "ptx_instructions",
     "python_module",
     "read_schedule_file",
     "receive_schedules",
+    "sass_instructions",
     "schedules_to_try",
     "suggestions_for",
     "unpinnable_because",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from engine.measure import ChannelClosed, Message, Nursery, entry_command
 
@@ -13,14 +14,23 @@ class ChildError(Exception):
     """The child gave no answer, or says why it can't; the text is one sentence for a person."""
 
 
-def ask_child(module: str, request: Message, tell: Callable[[str], None] = lambda _: None) -> Message:
+def ask_child(
+    module: str,
+    request: Message,
+    tell: Callable[[str], None] = lambda _: None,
+    prepare: Callable[[Path], None] | None = None,
+) -> Message:
     """Start `module`.main, send it the request and wait for its answer; nothing of it is left behind afterwards.
+
+    `prepare` fills the folder that the child compiles in, before it starts.
 
     Before a step that may take long the child sends {"step": text, "limit_s": seconds}, of which `tell` hears. Raises
     ChildError for a child that says {"error": sentence}, dies, or takes longer than it said.
     """
     nursery = Nursery()
     try:
+        if prepare is not None:
+            prepare(nursery.folder / "sources")
         child = nursery.start(entry_command(module), "child")
         step, limit_s = "start", START_LIMIT_S
         try:

@@ -19,11 +19,15 @@ DISASSEMBLE_LIMIT_S = 60.0
 
 
 def main(read_fd: int, write_fd: int, parent: int) -> None:
-    """Answer one request: {"sources": [...], "target": ..., "sass": bool} with {"kernels": [...]}."""
+    """Answer one request, {"sources", "target", "sass": bool, "environment", "folder"}, with {"kernels": [...]}.
+
+    The ptxas that the environment names, if one, is what Triton calls; the folder holds the controls that sources name.
+    """
     channel = open_channel(read_fd, write_fd, parent)
     os.environ.pop("TRITON_STORE_BINARY_ONLY", None)  # the text of a kernel is asked for, not its binary alone
     try:
         request = channel.receive()
+        os.environ.update(request["environment"])
         done: list[Message] = []
         for number, text in enumerate(request["sources"], 1):
             step = f"compiling kernel {number} of {len(request['sources'])}"

@@ -19,7 +19,7 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from engine.capture import CaptureError
-from engine.deploy.deployment import Deployment, DeploymentError, NoEvidenceError
+from engine.deploy.deployment import Deployment, DeploymentError, NoEvidenceError, PinnedControlsError
 from engine.deploy.execution import WeightsMoved
 from engine.deploy.pinning import SilentFallbackError
 from engine.deploy.signatures import Deployed, Unsuitable, deploy_call, opened
@@ -37,10 +37,14 @@ class TrainingError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`database` None is the user's own. With `strict_evidence` nothing runs that a prediction decides."""
+    """`database` None is the user's own. With `strict_evidence` nothing runs that a prediction decides.
+
+    `ptxas` assembles schedules with controls; None looks for the one that each was measured with.
+    """
 
     database: Path | None = None
     strict_evidence: bool = False
+    ptxas: Path | None = None
 
 
 @dataclass(slots=True)
@@ -97,9 +101,15 @@ class CompiledCall:
         settings = self.settings
         try:
             entry = deploy_call(
-                self.function, tuple(args), dict(kwargs), self.fixed, settings.database, settings.strict_evidence
+                self.function,
+                tuple(args),
+                dict(kwargs),
+                self.fixed,
+                settings.database,
+                settings.strict_evidence,
+                ptxas=settings.ptxas,
             )
-        except NoEvidenceError:
+        except (NoEvidenceError, PinnedControlsError):
             raise
         except (CaptureError, DeploymentError, StoreError, BuildError, Unsuitable) as error:
             self._say(str(error))
@@ -112,13 +122,18 @@ class CompiledCall:
         except Exception as error:  # whatever it is, eager is right
             self._say(f"its kernels can't be run: {type(error).__name__}: {one_line(str(error))}")
             return None
+        for note in entry.deployment.notes:
+            self._warn(f"emmy runs {self.name} with less than was learned: {note}.")
         self._watch = Watch.of(self.function, entry.held)
         return entry
 
     def _say(self, reason: str) -> None:
-        if reason not in self._said:
-            self._said.add(reason)
-            warnings.warn(f"emmy runs {self.name} in eager: {reason.rstrip('.')}.", stacklevel=4)
+        self._warn(f"emmy runs {self.name} in eager: {reason.rstrip('.')}.")
+
+    def _warn(self, sentence: str) -> None:
+        if sentence not in self._said:
+            self._said.add(sentence)
+            warnings.warn(sentence, stacklevel=5)
 
     def _refuse_training(self, tensors: Iterable[torch.Tensor]) -> None:
         if not torch.is_grad_enabled():
@@ -180,14 +195,18 @@ def compile_callable(
     *,
     db: str | Path | None = None,
     strict_evidence: bool = False,
+    ptxas: str | Path | None = None,
 ) -> Any:
     """What `engine.compile` is: the module or function with its calls run by what the database knows.
 
     With `example_inputs` (a tensor, arguments, or a dictionary of named ones) their signature is built now. A module
-    gives a module, a function a function. Raises StoreError for a database that can't be read, and, now or when it is
-    called, TrainingError for gradients and NoEvidenceError where `strict_evidence` forbids what a prediction decides.
+    gives a module, a function a function. `ptxas` assembles schedules with controls; None looks for it.
+
+    Raises ValueError for a ptxas that isn't there, StoreError for a database that can't be read, and, now or when it is
+    called, TrainingError for gradients, NoEvidenceError where `strict_evidence` forbids what a prediction decides, and
+    PinnedControlsError for a pin whose controls can't be applied here.
     """
-    settings = Settings(Path(db) if db is not None else None, strict_evidence)
+    settings = _settings(db, strict_evidence, ptxas)
     with opened(settings.database):
         pass  # a database that can't be read is said now
     compiled: Any
@@ -211,23 +230,30 @@ def emmy_backend(
     mode: str | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Callable[..., Any]:
-    """The backend of `torch.compile(model, backend="emmy", options={"db": ..., "strict_evidence": ...})`.
+    """The backend of `torch.compile(model, backend="emmy", options={...})`: "db", "strict_evidence", "ptxas".
 
     Shapes are deployed as they come: of a graph with symbolic shapes each set of numbers is a signature of its own.
     Raises ValueError for an option that it hasn't.
     """
     given = dict(options or {})
-    database, strict = given.pop("db", None), bool(given.pop("strict_evidence", False))
+    settings = _settings(given.pop("db", None), bool(given.pop("strict_evidence", False)), given.pop("ptxas", None))
     if given or mode is not None:
         unknown = ", ".join(sorted(given)) or f"mode={mode}"
-        raise ValueError(f"the emmy backend has the options db and strict_evidence, not {unknown}")
-    settings = Settings(Path(database) if database is not None else None, strict)
+        raise ValueError(f"the emmy backend has the options db, strict_evidence and ptxas, not {unknown}")
     with opened(settings.database):
         pass
     call = CompiledCall(module, settings, "the compiled graph", _fixed(module))
 
     made: Callable[..., Any] = _as_function(call)
     return made
+
+
+def _settings(database: str | Path | None, strict: bool, ptxas: str | Path | None) -> Settings:
+    """Raises ValueError for a ptxas that isn't there."""
+    path = Path(ptxas) if ptxas is not None else None
+    if path is not None and not path.is_file():
+        raise ValueError(f"ptxas={str(path)!r} is no file: name the ptxas that controls were measured with")
+    return Settings(Path(database) if database is not None else None, strict, path)
 
 
 def _as_function(call: CompiledCall) -> Any:

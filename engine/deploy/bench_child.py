@@ -20,10 +20,11 @@ from engine.capture.binding import BoundCall, bind_target
 from engine.codegen import illegal_because, is_generated, render
 from engine.deploy.comparing import changed_schedule, read_knobs
 from engine.deploy.deployment import Deployment, DeploymentError, KernelChoice
-from engine.deploy.execution import CapturedRunner
+from engine.deploy.execution import CapturedRunner, assembling
 from engine.deploy.peers import Peer, eager_body, peer_of
 from engine.deploy.signatures import Deployed, Unsuitable, deploy_call
 from engine.ir.kernel import Kernel
+from engine.ir.roofline import Ceilings, floor_us
 from engine.measure import ChannelClosed, Deviation, Message, open_channel, tolerance, wrong_result
 from engine.runtime import (
     BuildError,
@@ -36,6 +37,7 @@ from engine.runtime import (
     compare,
     compile_source,
     load_launcher,
+    measure_ceilings,
     one_line,
     poison,
     prepare_case,
@@ -49,8 +51,6 @@ from engine.vocabulary import Schedule
 PLAN = TimingPlan(window_ms=2.0, windows=30, warmup_ms=60.0)
 STEP_LIMIT_S = 600.0
 AUTOTUNE_LIMIT_S = 3600.0
-COPY_BYTES = 1 << 29
-MATMUL_SIZE = 8192
 SEED = 0
 
 Tell = Callable[[str, float], None]
@@ -114,6 +114,7 @@ def _deployed(request: Message, bound: BoundCall, *, pins: bool) -> Deployed:
             bool(request["strict"]),
             pins=pins,
             text=request["text"],
+            ptxas=Path(request["ptxas"]) if request["ptxas"] else None,
         )
 
 
@@ -152,14 +153,17 @@ class Bench:
         answer: Message = {
             "context": asdict(read_context(self._device.index or 0)),
             "predicted": chosen.predicted,
+            "notes": list(chosen.notes),
             "recorded_us": chosen.us,
             "kernels_launched": len(chosen.grouping.calls),
             "skipped": self._skipped,
         }
         if self._request["bench"]:
             answer["whole"] = self._whole()
-            answer["ceilings"] = self._ceilings()
-            answer["kernels"] = [self._kernel(item) for item in self._named()]
+            self._tell("measuring ceilings", STEP_LIMIT_S)
+            ceilings = measure_ceilings(self._device)
+            answer["ceilings"] = ceilings.text
+            answer["kernels"] = [self._kernel(item, ceilings) for item in self._named()]
             answer["skipped"] = self._skipped
         if self._request["ab"]:
             answer["ab"] = [self._two_schedules(item) for item in self._named() if item.chosen is not None]
@@ -209,12 +213,13 @@ class Bench:
         windows = time_in_turns(launches, PLAN, [probe_us(launch) for launch in launches], SEED)
         return {"names": list(names), "windows": windows}
 
-    def _kernel(self, item: KernelChoice) -> Message:
+    def _kernel(self, item: KernelChoice, ceilings: Ceilings) -> Message:
         kernel = item.kernel
+        floor, bound = floor_us(kernel, ceilings)
         row: Message = {
             **{"kernel": kernel.key, "label": kernel.label or kernel.family, "shape": kernel.shape_text},
             **{"count": item.count, "flops": kernel.flops, "bytes": kernel.bytes_moved},
-            **{"dtype": _product_dtype(kernel), "schedule": item.schedule.as_dict() if item.schedule else None},
+            **{"floor_us": floor, "bound": bound, "schedule": item.schedule.as_dict() if item.schedule else None},
         }
         self._tell(f"building {row['label']}", AUTOTUNE_LIMIT_S)
         case = prepare_case(kernel, SEED, self._device)
@@ -230,8 +235,12 @@ class Bench:
     def _launch(self, kernel: Kernel, schedule: Schedule | None, case: Case) -> Launch:
         if not is_generated(kernel) or schedule is None:
             return bind_extern(kernel.body, case.inputs, case.outputs)
-        source = render(kernel, schedule, self._deployment.target)
-        return bind_launch(compile_source(source, self._deployment.target, self._folder), case.inputs, case.outputs)
+        chosen = self._deployment
+        source = render(kernel, schedule, chosen.target)
+        if chosen.controls is None:
+            return bind_launch(compile_source(source, chosen.target, self._folder), case.inputs, case.outputs)
+        with assembling(chosen) as folder:
+            return bind_launch(compile_source(source, chosen.target, folder), case.inputs, case.outputs)
 
     def _two_schedules(self, item: KernelChoice) -> Message:
         """The chosen schedule and the one with other knobs; a sentence where there is no other one."""
@@ -254,35 +263,6 @@ class Bench:
             if wrong := _wrong(launch, case):
                 return {**row, "skipped": wrong}
         return {**row, **self._timed(str(row["label"]), ["a", "a again", "b"], [a, a, b])}
-
-    def _ceilings(self) -> Message:
-        """What the memory and the tensor cores of this GPU reach now: bytes/s of a copy, FLOP/s of a product."""
-        self._tell("measuring ceilings", STEP_LIMIT_S)
-        source = torch.empty(COPY_BYTES, dtype=torch.uint8, device=self._device)
-        out = torch.empty_like(source)
-        copy_us = self._median_us(lambda: out.copy_(source))
-        found: dict[str, float] = {}
-        for dtype in sorted({_product_dtype(item.kernel) for item in self._deployment.kernels} - {""}):
-            operand = torch.randn(MATMUL_SIZE, MATMUL_SIZE, device=self._device, dtype=getattr(torch, dtype))
-            result = torch.empty_like(operand)
-
-            def product(operand: torch.Tensor = operand, result: torch.Tensor = result) -> None:
-                torch.matmul(operand, operand, out=result)
-
-            found[dtype] = 2.0 * MATMUL_SIZE**3 / (self._median_us(product) * 1e-6)
-        return {"copy": 2.0 * COPY_BYTES / (copy_us * 1e-6), "matmul": found}
-
-    def _median_us(self, launch: Callable[[], Any]) -> float:
-        launch()
-        torch.cuda.synchronize()
-        (windows,) = time_in_turns([launch], PLAN, [probe_us(launch)], SEED)
-        return sorted(windows)[len(windows) // 2]
-
-
-def _product_dtype(kernel: Kernel) -> str:
-    """The dtype of the operands of its products; "" where it has none."""
-    body = kernel.body
-    return next((body.ops[op.inputs[0]].out.dtype for op in body.ops if op.kind == "matmul"), "")
 
 
 def _wrong(launch: Launch, case: Case) -> str:

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from engine import __version__
-from engine.codegen import illegal_because
+from engine.codegen import acf_of, illegal_because
+from engine.deploy.controls import controls_unusable_because
 from engine.deploy.pinning import difference_text, in_place_of, renamed
 from engine.deploy.schedule_file import FileSchedule, ScheduleFile, schedule_file_text, sorted_schedules
 from engine.ir.kernel import Kernel
 from engine.store import PinChange, Store, StoredPin, StoreError, Suggestion
-from engine.vocabulary import Context, Measurement, Schedule, Status
+from engine.vocabulary import Context, Measurement, Regime, Schedule, Status
 
 
 class Carried(StrEnum):
@@ -30,11 +32,15 @@ class Carried(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """The file's text, how many schedules it holds, and a sentence for each kernel that could not be read."""
+    """The file's text, how many schedules it holds, and a sentence for each kernel that could not be read.
+
+    `controls` counts the controls files of ptxas that it names.
+    """
 
     text: str
     schedules: int
     left_out: tuple[str, ...]
+    controls: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +75,10 @@ def export_schedules(store: Store, kernel_text: str, what: Carried, command: str
         sorted_schedules(list(found.values())),
         {key: store.target(key) for key in used},
         tuple(dict.fromkeys(run.command for run in store.runs() if run.command and run.context_key in used)),
+        controls=_names(store, [one.schedule for one in found.values()]),
     )
     text = schedule_file_text(content, emmy=__version__, command=command, at=time.time())
-    return Exported(text, len(found), tuple(left_out))
+    return Exported(text, len(found), tuple(left_out), len(content.controls))
 
 
 def _schedules_of(
@@ -80,14 +87,32 @@ def _schedules_of(
     """The best schedule of a kernel in each context, and its pins; where both are one, the pin says so."""
     found: dict[tuple[str, str], FileSchedule] = {}
     for context, _, _ in store.kernel_contexts(key) if what is not Carried.PINS else ():
-        best = store.best_known(key, context)
-        if best is not None and context in contexts:
+        for best in _best(store, key, context) if context in contexts else ():
             found[context, best.schedule.key] = _entry(store, key, best.schedule, contexts[context])
     for stored in pins:
         if stored.context_key in contexts:
             entry = _entry(store, key, stored.pin.schedule, contexts[stored.context_key])
             found[stored.context_key, stored.pin.schedule.key] = replace(entry, pin=stored.pin)
     return list(found.values())
+
+
+def _names(store: Store, schedules: Sequence[Schedule]) -> dict[str, str]:
+    """What people called the controls files that schedules name, by their hash; "" for one that isn't kept whole."""
+    names: dict[str, str] = {}
+    for sha256 in sorted({acf_of(schedule) for schedule in schedules} - {""}):
+        with suppress(StoreError):
+            kept = store.controls_file(sha256)
+            names[sha256] = kept.name if kept is not None else ""
+    return names
+
+
+def _best(store: Store, key: str, context: str) -> list[Measurement]:
+    """The best of a kernel; where it has ptxas controls, of which only the hash travels, also the best without."""
+    best = store.best_known(key, context)
+    if best is None or not acf_of(best.schedule):
+        return [best] if best is not None else []
+    without = [store.best_without_controls(key, context, regime) for regime in (Regime.DEPLOY, Regime.RANKING)]
+    return [best, *[one for one in without if one is not None][:1]]
 
 
 def _entry(store: Store, key: str, schedule: Schedule, context: Context) -> FileSchedule:
@@ -127,6 +152,7 @@ def receive_schedules(store: Store, content: ScheduleFile, who: str) -> Received
     for key in dict.fromkeys(one.kernel_key for one in fits):
         store.record_kernel(content.kernels[key])
     own = [one for one in fits if one.context.key in contexts]
+    left_out += [f"the pin of {one.schedule}: {reason}" for one in own if (reason := _without_bytes(store, one))]
     evidence = store.record_evidence([result for one in own for result in one.evidence])
     pins = [change for one in own if (change := _pinned(store, one, who)) is not None]
     strange = [one for one in fits if one.context.key not in contexts]
@@ -135,13 +161,18 @@ def receive_schedules(store: Store, content: ScheduleFile, who: str) -> Received
 
 
 def _pinned(store: Store, one: FileSchedule, who: str) -> PinChange | None:
-    if one.pin is None:
+    if one.pin is None or _without_bytes(store, one):
         return None
     stored = in_place_of(store, one.kernel_key, one.context.key)
     if stored is not None and stored.pin.schedule == one.schedule:
         return None
     note = renamed(one.pin.note, one.pin.author, who)
     return store.record_pin(one.kernel_key, one.schedule, one.context.key, author=who, note=note)
+
+
+def _without_bytes(store: Store, one: FileSchedule) -> str:
+    """Why a pin's ptxas controls can't be applied here, or "": a file carries their hash, and a person their bytes."""
+    return controls_unusable_because(one.schedule, store, one.context.key) if one.pin is not None else ""
 
 
 def _suggestion(one: FileSchedule, here: Context | None) -> Suggestion:

@@ -1,11 +1,10 @@
-"""What was timed in turns, as ratios with intervals, and against what the GPU's memory and tensor cores allow."""
+"""What was timed in turns, as ratios with intervals, and the schedule that a chosen one is timed against."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
 
 from engine.measure import Difference, NoiseFloor, differences, median_interval, noise_floor
 from engine.vocabulary import KnobValue, Schedule
@@ -40,16 +39,6 @@ class Compared:
     peers: tuple[Ratio, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Roofline:
-    """`floor_us` is the larger of the times that memory and tensor cores need at their best, `bound` which that is,
-    and `times_floor` how many times it a kernel takes. Below 1 its data lay in L2, which is faster than memory."""
-
-    floor_us: float
-    bound: str
-    times_floor: float
-
-
 def compared(names: Sequence[str], windows: Sequence[Sequence[float]]) -> Compared:
     """Windows of ours, ours again and the peers, the i-th of each from round i. Raises ValueError for other lengths."""
     floor = noise_floor(windows[0], windows[1])
@@ -66,16 +55,6 @@ def time_of(samples: Sequence[float]) -> Time:
     """Raises ValueError without samples."""
     interval = median_interval(samples)
     return Time(median(samples), interval.low, interval.high)
-
-
-def roofline(us: float, flops: int, moved: int, dtype: str, ceilings: Mapping[str, Any]) -> Roofline:
-    """Of a kernel that takes `us`, with products in `dtype` ("" for none). `ceilings` are a copy's bytes/s and
-    products' FLOP/s by dtype, measured beside it."""
-    memory_us = moved / float(ceilings["copy"]) * 1e6
-    peak = ceilings["matmul"].get(dtype)
-    compute_us = flops / float(peak) * 1e6 if peak else 0.0
-    floor = max(memory_us, compute_us)
-    return Roofline(floor, "compute" if compute_us > memory_us else "memory", us / floor if floor > 0 else 0.0)
 
 
 def read_knobs(text: str) -> dict[str, KnobValue]:

@@ -1,9 +1,13 @@
-"""The training rows that a database holds: every timed candidate of every kernel, in every context."""
+"""What a database holds for the prior: every timed candidate of every kernel, in every context."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
+from engine.ir.kernel import Kernel
 from engine.prior import COLUMNS, Reservoir, group_name, training_rows
 from engine.store import Store
+from engine.vocabulary import Schedule, Target
 
 
 def database_rows(store: Store, reservoir: Reservoir | None = None) -> Reservoir:
@@ -12,12 +16,17 @@ def database_rows(store: Store, reservoir: Reservoir | None = None) -> Reservoir
     Kernels of other tools are left out: their knobs are none of ours. Raises StoreError.
     """
     reservoir = Reservoir(COLUMNS) if reservoir is None else reservoir
+    for group, kernel, timed, target in timed_kernels(store):
+        reservoir.replace(*training_rows(kernel, timed, target), group)
+    return reservoir
+
+
+def timed_kernels(store: Store) -> Iterator[tuple[str, Kernel, Mapping[Schedule, float], Target]]:
+    """Group, kernel, us of each of its candidates and the context's target; kernels of other tools are left out."""
     for kernel in store.kernels():
         if kernel.foreign is not None:
             continue
         for context, _, _ in store.kernel_contexts(kernel.key):
             timed = store.timed(kernel.key, context)
             if timed:
-                matrix, log_us = training_rows(kernel, timed, store.target(context))
-                reservoir.replace(matrix, log_us, group_name(kernel.key, context))
-    return reservoir
+                yield group_name(kernel.key, context), kernel, timed, store.target(context)

@@ -1,25 +1,25 @@
 """What a program would run as now: one grouping, a schedule for each of its kernels, and what decided each of them.
 
-A structural fork is decided by the recorded groupings of the same program in the same context: the fastest assembled
-graph, else the smallest sum of kernels. Where none is recorded, the forks are walked with what is known of each kernel,
-measured before predicted. `evidence` decides the kernels.
+`forks` decides the grouping, `evidence` the kernels; where a machine's results were taken with several ptxas, the
+contexts are decided one by one and compared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 from engine.codegen import declined_because, is_generated
-from engine.deploy.evidence import Evidence, Source, evidence_lines
-from engine.deploy.fitting import fitted, program_key
-from engine.deploy.walking import walk_forks
+from engine.deploy.controls import ControlsHere
+from engine.deploy.evidence import Evidence, Source, evidence_lines, pin_lines
+from engine.deploy.forks import ForkChoice, ForkSource, FoundGrouping, grouping_candidates
 from engine.ir.kernel import Kernel
 from engine.ir.plan import Grouping, Program
+from engine.measure import Controls
 from engine.prior import Prior
-from engine.store import RecordedGrouping, Store
-from engine.vocabulary import Option, Regime, Schedule, Target
+from engine.store import Store
+from engine.vocabulary import Regime, Schedule, Target
 
 
 class DeploymentError(ValueError):
@@ -30,32 +30,8 @@ class NoEvidenceError(DeploymentError):
     """Only a prediction would decide, and predictions were refused."""
 
 
-class ForkSource(StrEnum):
-    """What decided a structural fork, strongest first."""
-
-    ASSEMBLED = "assembled graph"
-    SUM = "sum of the kernels"
-    PRIOR = "prediction of the prior"
-    GIVEN = "given"
-
-
-@dataclass(frozen=True, slots=True)
-class ForkChoice:
-    """One structural fork: `us` is the time of the program with this answer, `row` the recorded grouping's id.
-
-    `runner_up` is the fastest recorded grouping with another answer there: its answer, time and row ("", None and ""
-    where no other answer was recorded). A predicted fork has no row.
-    """
-
-    fork: str
-    answer: str
-    source: ForkSource
-    us: float | None
-    regime: Regime | None
-    row: str = ""
-    runner_up: str = ""
-    runner_up_us: float | None = None
-    runner_up_row: str = ""
+class PinnedControlsError(DeploymentError):
+    """A pin names ptxas controls that can't be applied here; the text says why, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +63,7 @@ class Deployment:
     """The chosen grouping with a schedule a kernel. `us` is its recorded time as one graph, `sum_us` of its kernels.
 
     With `pdl` its kernels are launched with programmatic dependent launch, which made the recorded graph faster.
+    `controls` are the ptxas and the files to build with, None for Triton's own; `notes` say what is left out of them.
     """
 
     grouping: Grouping
@@ -97,6 +74,8 @@ class Deployment:
     pdl: bool = False
     us: float | None = None
     sum_us: float | None = None
+    controls: Controls | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def schedules(self) -> dict[str, Schedule]:
@@ -121,30 +100,103 @@ def deployment(
     *,
     strict: bool = False,
     pins: bool = True,
+    controls: ControlsHere | None = None,
 ) -> Deployment:
     """What `subject` would run as in this context on this chip: of a program the best grouping, of a grouping itself.
 
-    Raises NoEvidenceError if `strict` and something would be decided by a prediction, DeploymentError for a kernel that
-    can't be built, and StoreError for a database that can't be read. `pins` False decides as if none were there.
+    With `controls` what was learned on this machine with a ptxas of its own counts too: what more pins, then more
+    measurements, then a shorter time speak for is chosen. Controls that can't be applied here are left out and `notes`
+    say so; without `controls` nobody asks whether they can.
+
+    Raises NoEvidenceError if `strict` and something would be decided by a prediction, PinnedControlsError for a pin
+    whose ptxas controls can't be applied, DeploymentError for a kernel that can't be built, and StoreError for a
+    database that can't be read. `pins` False decides as if none were there.
     """
-    if isinstance(subject, Grouping):
-        forks = tuple(ForkChoice(*_decision(option), ForkSource.GIVEN, None, None) for option in subject.decisions)
-        found = _Found(subject, forks)
-    else:
-        found = _recorded(subject, store, context_key) or _walked(subject, store, context_key, target, prior)
-    kernels = tuple(
-        kernel_choice(kernel, count, store, context_key, target, prior, pins=pins)
-        for kernel, count in found.grouping.kernel_counts().values()
-    )
-    chosen = Deployment(
-        found.grouping, kernels, found.forks, context_key, target, found.pdl, found.us, _sum_us(kernels, found.sum_us)
-    )
+    places = {context_key: next((one for one in store.contexts() if one.key == context_key), None)}
+    for context in controls.contexts(store, context_key) if controls is not None else ():
+        if not strict or (controls is not None and controls.usable(context)):
+            places[context.key] = context
+    decided = [
+        _decided(found, store, key, target, prior, pins=pins, controls=controls)
+        for key, found in grouping_candidates(subject, store, list(places), target, prior).items()
+    ]
+    usable = {key: controls is None or controls.usable(context) for key, context in places.items()}
+    chosen = _preferred(decided, usable)
+    if controls is not None:
+        if pins:
+            _refuse_pins(chosen, store, list(places), controls)
+        built = controls.controls(chosen.schedules.values(), store, places[chosen.context_key])
+        chosen = replace(chosen, controls=built, notes=_notes(decided))
     if strict and chosen.predicted:
         raise NoEvidenceError(
             f"no measurement and no pin decides {_listed(chosen.predicted)}: tune the program in this context, or allow"
             " predictions"
         )
     return chosen
+
+
+def _decided(
+    found: FoundGrouping,
+    store: Store,
+    context_key: str,
+    target: Target,
+    prior: Prior,
+    *,
+    pins: bool,
+    controls: ControlsHere | None,
+) -> Deployment:
+    kernels = tuple(
+        kernel_choice(kernel, count, store, context_key, target, prior, pins=pins, controls=controls)
+        for kernel, count in found.grouping.kernel_counts().values()
+    )
+    sum_us = _sum_us(kernels, found.sum_us)
+    return Deployment(found.grouping, kernels, found.forks, context_key, target, found.pdl, found.us, sum_us)
+
+
+def _preferred(decided: Sequence[Deployment], usable: Mapping[str, bool]) -> Deployment:
+    """The one that more pins, then fewer predictions, then the right ptxas, then a shorter time speak for."""
+    whole = all(one.us is not None for one in decided)
+
+    def rank(one: Deployment) -> tuple[int, int, bool, float]:
+        pinned = sum(item.chosen is not None and item.chosen.source is Source.PIN for item in one.kernels)
+        us = one.us if whole else one.sum_us
+        return -pinned, len(one.predicted), not usable[one.context_key], us if us is not None else math.inf
+
+    return min(decided, key=rank)
+
+
+def _refuse_pins(chosen: Deployment, store: Store, places: Sequence[str], controls: ControlsHere) -> None:
+    """Raises PinnedControlsError for a kernel whose only pin has controls that can't be applied."""
+    for item in chosen.kernels:
+        if item.chosen is None or item.chosen.source is Source.PIN:
+            continue
+        for key in places:
+            for line in pin_lines(item.kernel, store, key, chosen.target):
+                reason = controls.unusable_because(line.schedule, store, key)
+                if reason:
+                    name = kernel_name(item.kernel)
+                    raise PinnedControlsError(
+                        f"{name} is pinned with ptxas controls, and {_inside(reason)}; or unpin it"
+                    )
+
+
+def _notes(decided: Sequence[Deployment]) -> tuple[str, ...]:
+    """A sentence for each reason why controls that won are left out."""
+    names: dict[str, list[str]] = {}
+    for item in (item for one in decided for item in one.kernels):
+        for line in item.lines:
+            if line.illegal and line.source is not Source.PIN:
+                names.setdefault(line.illegal, []).append(kernel_name(item.kernel))
+    return tuple(
+        f"the ptxas controls of {_listed(list(dict.fromkeys(kernels)))} are left out: {_inside(reason)}"
+        for reason, kernels in names.items()
+    )
+
+
+def _inside(sentence: str) -> str:
+    """A sentence inside another one."""
+    lower = sentence[:1].lower() + sentence[1:]
+    return lower.rstrip(".")
 
 
 def kernel_choice(
@@ -157,6 +209,7 @@ def kernel_choice(
     *,
     pins: bool = True,
     every_line: bool = False,
+    controls: ControlsHere | None = None,
 ) -> KernelChoice:
     """What one kernel would run as now. With `every_line` the prediction is there even where a time decides.
 
@@ -166,7 +219,7 @@ def kernel_choice(
         return KernelChoice(kernel, count, None)
     lines: list[Evidence] = []
     chosen: Evidence | None = None
-    for line in evidence_lines(kernel, store, context_key, target, prior):
+    for line in evidence_lines(kernel, store, context_key, target, prior, controls):
         if line.source is Source.PIN and not pins:
             continue
         if chosen is not None and not every_line and line.source in (Source.PRIOR, Source.FIRST):
@@ -197,88 +250,6 @@ def regime_of(line: Evidence) -> Regime | None:
 def kernel_name(kernel: Kernel) -> str:
     """What people call a kernel: its label, with the first digits of its key."""
     return f"{kernel.label or kernel.family} ({kernel.key[:8]})"
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    grouping: Grouping
-    forks: tuple[ForkChoice, ...]
-    pdl: bool = False
-    us: float | None = None
-    sum_us: float | None = None
-
-
-def _recorded(program: Program, store: Store, context_key: str) -> _Found | None:
-    """The fastest recorded grouping of the same program in this context, if one was measured."""
-    rows = [row for row in recorded_groupings(program, store, context_key) if _time(row) is not None]
-    best = _fastest(rows)
-    if best is None:
-        return None
-    with_pdl = best.pdl_us is not None and best.pdl_us == best.whole_us
-    forks = tuple(_fork_choice(option, best, rows) for option in best.decisions)
-    return _Found(best.grouping, forks, with_pdl, best.whole_us, best.sum_us)
-
-
-def recorded_groupings(program: Program, store: Store, context_key: str) -> Iterator[RecordedGrouping]:
-    """Every recorded grouping, in this context, of a program that computes the same, in this program's order of inputs.
-
-    Left out are those that prepare values of what is no weight of this program.
-    """
-    key = program_key(program.graph)
-    for run in store.runs():
-        if run.context_key != context_key:
-            continue
-        recorded = store.program(run.id).graph
-        if program_key(recorded) != key:
-            continue
-        for row in store.recorded_groupings(run.id):
-            grouping = fitted(row.grouping, recorded, program.graph)
-            if grouping is not None:
-                yield replace(row, grouping=grouping)
-
-
-def _fastest(rows: Sequence[RecordedGrouping]) -> RecordedGrouping | None:
-    """The fastest graph; where none was timed as a whole, the smallest sum."""
-    whole = [row for row in rows if row.whole_us is not None]
-    return min(whole or rows, key=lambda row: _time(row) or 0.0, default=None)
-
-
-def _time(row: RecordedGrouping) -> float | None:
-    return row.whole_us if row.whole_us is not None else row.sum_us
-
-
-def _fork_choice(option: Option, best: RecordedGrouping, rows: Sequence[RecordedGrouping]) -> ForkChoice:
-    fork, answer = _decision(option)
-    others = [row for row in rows if any(_decision(o)[0] == fork and o != option for o in row.decisions)]
-    second = _fastest(others)
-    assembled = best.whole_us is not None
-    return ForkChoice(
-        fork,
-        answer,
-        ForkSource.ASSEMBLED if assembled else ForkSource.SUM,
-        _time(best),
-        Regime.DEPLOY if assembled else Regime.RANKING,
-        best.id,
-        next((_decision(o)[1] for o in second.decisions if _decision(o)[0] == fork), "") if second else "",
-        _time(second) if second else None,
-        second.id if second else "",
-    )
-
-
-def _walked(program: Program, store: Store, context_key: str, target: Target, prior: Prior) -> _Found:
-    """The forks answered one after the other by what is known or predicted of the kernels that an answer makes."""
-    grouping, steps = walk_forks(program.graph, store, context_key, target, prior)
-    forks = tuple(
-        ForkChoice(step.fork, step.answer, ForkSource.PRIOR, step.us, None, "", step.runner_up, step.runner_up_us)
-        for step in steps
-    )
-    return _Found(grouping, forks)
-
-
-def _decision(option: Option) -> tuple[str, str]:
-    """Fork and answer."""
-    names = " ".join(name for name, _ in option.knobs)
-    return names, " ".join(str(value) for _, value in option.knobs)
 
 
 def _runner_up(

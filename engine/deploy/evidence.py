@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from engine.codegen import acf_of, illegal_because, offered_schedules
+from engine.deploy.controls import ControlsHere, controls_unusable_because
+from engine.events import Compared
 from engine.ir.kernel import Kernel
 from engine.prior import Prior, features
 from engine.store import Store
@@ -33,7 +35,8 @@ class Source(StrEnum):
 class Evidence:
     """One line of an explanation. `us` is measured or, for the prior, predicted; None where nothing says.
 
-    `illegal` is why a pin can't be built on this target; such a line decides nothing.
+    `illegal` is why a schedule can't be built here: a pin on this target, or one whose ptxas controls can't be applied;
+    such a line decides nothing.
     """
 
     source: Source
@@ -42,15 +45,16 @@ class Evidence:
     illegal: str = ""
 
 
-def evidence_lines(kernel: Kernel, store: Store, context_key: str, target: Target, prior: Prior) -> Iterator[Evidence]:
-    """The lines of `explain`, each looked up when it is asked for: predicting every legal schedule takes a while."""
-    yield from _pinned(kernel, store, context_key, target)
-    for source, regime in ((Source.DEPLOY, Regime.DEPLOY), (Source.RANKING, Regime.RANKING)):
-        best = store.best(kernel.key, context_key, regime)
-        if best is not None and regime is Regime.DEPLOY:
-            best = _finalist(best, kernel, store, context_key)
-        if best is not None:
-            yield Evidence(source, best.schedule, best.us)
+def evidence_lines(
+    kernel: Kernel, store: Store, context_key: str, target: Target, prior: Prior, controls: ControlsHere | None = None
+) -> Iterator[Evidence]:
+    """The lines of `explain`, each looked up when it is asked for: predicting every legal schedule takes a while.
+
+    With `controls` a line whose ptxas controls can't be applied here says so; without, a measured one is believed.
+    """
+    yield from pin_lines(kernel, store, context_key, target, controls)
+    yield from _measured(kernel, store, context_key, Source.DEPLOY, controls)
+    yield from _measured(kernel, store, context_key, Source.RANKING, controls)
     # a kernel of another tool has no text here, so there is nothing to predict
     schedules = list(offered_schedules(kernel, target)) if kernel.foreign is None else []
     if schedules:
@@ -74,29 +78,61 @@ def choose(kernel: Kernel, store: Store, context_key: str, target: Target, prior
     return next((line for line in lines if not line.illegal), None)
 
 
-def _finalist(best: Measurement, kernel: Kernel, store: Store, context_key: str) -> Measurement:
+def _finalist(best: Measurement, compared: Compared | None, store: Store, context_key: str) -> Measurement:
     """The finalist that was chosen when the fastest were timed in turns, if the lowest time is one of theirs."""
-    compared = store.compared(kernel.key, context_key)
     if compared is None or best.schedule.key not in compared.schedules:
         return best
-    return store.deploy(kernel.key, Schedule.from_key(compared.chosen), context_key) or best
+    chosen = Schedule.from_key(compared.chosen)
+    return best if acf_of(chosen) else store.deploy(best.kernel_key, chosen, context_key) or best
 
 
-def controls_unusable_because(schedule: Schedule, store: Store, context_key: str) -> str:
-    """A sentence why the ptxas controls of a schedule can't be applied in a context, or "": asked before a build."""
-    acf = acf_of(schedule)
-    context = next((context for context in store.contexts() if context.key == context_key), None) if acf else None
-    return (store.controls_unusable_because(acf, context) or "") if context is not None else ""
+def _measured(
+    kernel: Kernel, store: Store, context_key: str, source: Source, controls: ControlsHere | None
+) -> Iterator[Evidence]:
+    """The fastest of a regime. Controls decide only where a comparison in turns confirmed them, and only where they can
+    be applied: else the fastest without them, as also where that is faster and took no part in the comparison."""
+    regime = Regime.DEPLOY if source is Source.DEPLOY else Regime.RANKING
+    compared = store.compared(kernel.key, context_key)
+    plain = store.best_without_controls(kernel.key, context_key, regime)
+    if plain is not None and source is Source.DEPLOY:
+        plain = _finalist(plain, compared, store, context_key)
+    won = _confirmed(kernel, compared, store, context_key, regime)
+    if compared is not None and won is not None and won.us is not None:
+        known = plain is None or plain.us is None or plain.schedule.key in compared.schedules
+        if known or plain is None or won.us <= (plain.us or 0.0):
+            unusable = controls.unusable_because(won.schedule, store, context_key) if controls is not None else ""
+            yield Evidence(source, won.schedule, won.us, unusable)
+            if not unusable:
+                return
+    if plain is not None:
+        yield Evidence(source, plain.schedule, plain.us)
 
 
-def _pinned(kernel: Kernel, store: Store, context_key: str, target: Target) -> list[Evidence]:
+def _confirmed(
+    kernel: Kernel, compared: Compared | None, store: Store, context_key: str, regime: Regime
+) -> Measurement | None:
+    """The candidate with ptxas controls that won when the fastest were timed in turns, if one did."""
+    chosen = Schedule.from_key(compared.chosen) if compared is not None else None
+    if chosen is None or not acf_of(chosen):
+        return None
+    look = store.deploy if regime is Regime.DEPLOY else store.ranking
+    return look(kernel.key, chosen, context_key)
+
+
+def _unusable(schedule: Schedule, store: Store, context_key: str, controls: ControlsHere | None) -> str:
+    if controls is None:
+        return controls_unusable_because(schedule, store, context_key)
+    return controls.unusable_because(schedule, store, context_key)
+
+
+def pin_lines(
+    kernel: Kernel, store: Store, context_key: str, target: Target, controls: ControlsHere | None = None
+) -> list[Evidence]:
     """The pin in force for the kernel in this context, with its own measured time if there is one."""
     for stored in store.pins():
         if stored.pin.kernel_key == kernel.key and stored.context_key == context_key:
             schedule = stored.pin.schedule
-            illegal = illegal_because(kernel, schedule, target) or controls_unusable_because(
-                schedule, store, context_key
-            )
+            illegal = illegal_because(kernel, schedule, target) or _unusable(schedule, store, context_key, controls)
             measured = store.deploy(kernel.key, schedule, context_key) or store.ranking(
                 kernel.key, schedule, context_key
             )

@@ -7,7 +7,8 @@ weights are read where they lie. Results are copied out, so that the next call d
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -26,6 +27,7 @@ from engine.runtime import (
     AssembledPlan,
     allow_scratch_memory,
     assemble_plan,
+    assembling_with,
     compare,
     compile_source,
     empty_buffer,
@@ -134,10 +136,10 @@ class CapturedRunner:
         for position in range(len(specs)):
             if position not in in_place:
                 self._fill(position, tensors[position])
-        folder = kernel_folder()
         with torch.cuda.device(device):
             allow_scratch_memory(device)
-            compiled = {key: compile_source(source, deployment.target, folder) for key, source in sources.items()}
+            with assembling(deployment) as folder:
+                compiled = {key: compile_source(source, deployment.target, folder) for key, source in sources.items()}
             _check_pins(deployment, {key: one.source for key, one in compiled.items()})
             self.plan: AssembledPlan = assemble_plan(deployment.grouping, compiled, self._bound)
             self.plan.launch()
@@ -215,6 +217,22 @@ def _of_input(tensor: torch.Tensor, view: BufferView) -> torch.Tensor:
     seen = tensor.as_strided(view.spec.shape, view.spec.strides, view.spec.offset)
     same = (seen.shape, seen.stride(), seen.storage_offset())
     return tensor if same == (tensor.shape, tensor.stride(), tensor.storage_offset()) else seen
+
+
+@contextmanager
+def assembling(deployment: Deployment) -> Iterator[Path]:
+    """Compile in the block with the deployment's ptxas, and into the folder that this gives: it holds its controls.
+
+    A folder belongs to a context, so that a binary of one GPU or ptxas never stands for another's. Raises BuildError.
+    """
+    if deployment.controls is None:
+        yield kernel_folder()
+        return
+    folder = kernel_folder() / f"controls-{deployment.context_key}"
+    deployment.controls.lay_out(folder)
+    environment = deployment.controls.assembler.environment
+    with assembling_with(environment, folder / "cache", deployment.target.capability):
+        yield folder
 
 
 def kernel_folder() -> Path:

@@ -12,6 +12,7 @@ from engine.codegen import KernelSource, is_generated, render
 from engine.deploy.asking import ask_child
 from engine.deploy.deployment import Deployment, kernel_name
 from engine.ir.kernel import Kernel
+from engine.measure import Controls
 from engine.vocabulary import Schedule, Target
 
 SHARED_BYTES: Mapping[int, int] = MappingProxyType(
@@ -34,6 +35,7 @@ class Listed:
     registers: int | None = None
     spills: int | None = None
     shared_bytes: int | None = None
+    code_bytes: int | None = None
     failure: str = ""
 
     @property
@@ -67,15 +69,25 @@ def listed_kernels(deployment: Deployment) -> list[Listed]:
 
 
 def compiled_kernels(
-    kernels: list[Listed], target: Target, *, sass: bool, tell: Callable[[str], None] = lambda _: None
+    kernels: list[Listed],
+    target: Target,
+    *,
+    sass: bool,
+    controls: Controls | None = None,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> list[Listed]:
-    """The same kernels with PTX, sizes and, if asked for, SASS. Needs triton and no GPU. Raises ChildError."""
+    """The same kernels with PTX, sizes and, if asked for, SASS. Needs triton and no GPU. Raises ChildError.
+
+    With `controls` their ptxas assembles, with the files that schedules name.
+    """
     request = {
         "sources": [item.source.to_json() for item in kernels],
         "target": asdict(target),
         "sass": sass,
+        "environment": controls.assembler.environment if controls is not None else {},
     }
-    answer = ask_child("engine.deploy.assembly_child", request, tell)
+    prepare = controls.lay_out if controls is not None else None
+    answer = ask_child("engine.deploy.assembly_child", request, tell, prepare)
     return [_with(item, found) for item, found in zip(kernels, answer["kernels"], strict=True)]
 
 
@@ -89,6 +101,7 @@ def _with(item: Listed, found: Mapping[str, object]) -> Listed:
         registers=sizes.get("registers"),
         spills=sizes.get("spills"),
         shared_bytes=sizes.get("shared_bytes"),
+        code_bytes=sizes.get("code_bytes"),
         failure=f"{kernel_name(item.kernel)}: {found['error']}" if "error" in found else "",
     )
 

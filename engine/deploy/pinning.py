@@ -10,7 +10,7 @@ import getpass
 from collections.abc import Mapping
 
 from engine.codegen import KernelSource, illegal_because, render
-from engine.deploy.evidence import controls_unusable_because
+from engine.deploy.controls import controls_unusable_because
 from engine.ir.kernel import Kernel
 from engine.store import Store, StoredPin, StoreError, Suggestion
 from engine.vocabulary import Context, Schedule, Target

@@ -15,6 +15,7 @@ from statistics import fmean
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.deploy.database_rows import timed_kernels
 from engine.ir.kernel import Kernel
 from engine.prior import (
     ColdModel,
@@ -23,7 +24,6 @@ from engine.prior import (
     Ranking,
     Steering,
     features,
-    group_name,
     ranking,
     steering,
 )
@@ -177,7 +177,7 @@ def _unseen_report(store: Store, names: _Names, kept: Steering) -> PriorReport:
     seen = {group.partition("@")[0] for group, _ in shipped.groups} if shipped else set()
     kernels: list[KernelTrust] = []
     pairs: list[PredictedPair] = []
-    for group, matrix, log_us in measured_rows(store):
+    for group, matrix, log_us in _measured_rows(store):
         if group.partition("@")[0] not in seen:
             about = names.of(group)
             predicted, cold = kept.latest.predict(matrix), ColdModel().predict(matrix)
@@ -205,16 +205,10 @@ def _unseen_report(store: Store, names: _Names, kept: Steering) -> PriorReport:
     )
 
 
-def measured_rows(store: Store) -> Iterator[tuple[str, FeatureMatrix, Column]]:
+def _measured_rows(store: Store) -> Iterator[tuple[str, FeatureMatrix, Column]]:
     """Group, features and ln us of each kernel and context that was timed; kernels of other tools have no features."""
-    for kernel in store.kernels():
-        if kernel.foreign is not None:
-            continue
-        for context, _, _ in store.kernel_contexts(kernel.key):
-            timed = store.timed(kernel.key, context)
-            if timed:
-                matrix = features(kernel, [schedule.as_dict() for schedule in timed], store.target(context))
-                yield group_name(kernel.key, context), matrix, np.log(list(timed.values()))
+    for group, kernel, timed, target in timed_kernels(store):
+        yield group, features(kernel, [schedule.as_dict() for schedule in timed], target), np.log(list(timed.values()))
 
 
 def _families(kernels: Sequence[KernelTrust]) -> tuple[FamilyTrust, ...]:

@@ -110,6 +110,7 @@ def _head_lines(program: Program, chosen: Deployment, origin: ModuleOrigin) -> l
             f"Chosen for {context.gpu} with torch {context.torch}, triton {context.triton}, ptxas {context.ptxas}, "
             f"driver {context.driver}"
         )
+    facts += chosen.notes
     if chosen.us is not None:
         facts.append(f"Measured there: {chosen.us:.2f} us as one CUDA graph")
     if chosen.pdl:

@@ -7,6 +7,7 @@ is marked with ?, and unknown keys are ignored.
      "reproduce": [command, ...],                       the tuning runs whose results these are
      "contexts": {name: {"gpu", "capability", "driver", "torch", "triton", "ptxas", "cold_l2", "target"?: {...}}},
      "kernels": {structural key: {"label", "shape", "body": {...}}},  the body is enough to tune the kernel again
+     "controls"?: {hash: name},                         controls files that schedules name; their bytes stay behind
      "schedules": [{"kernel": key, "context": name, "schedule": {knob: value},
                     "acf": hash of the controls file, "" = none,
                     "pin"?: {"author", "at", "note"},
@@ -22,7 +23,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from engine.ir import GraphError
@@ -57,6 +58,7 @@ class FileSchedule:
 class ScheduleFile:
     """Everything a file says. `targets` are the chips of the contexts that name one, by context key.
 
+    `controls` names the controls files of ptxas by their hash; the bytes are their owner's and stay where they are.
     `unread` are sentences on kernels whose bodies are not what their keys say; their schedules are left out.
     """
 
@@ -65,6 +67,7 @@ class ScheduleFile:
     targets: Mapping[str, Target]
     reproduce: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
+    controls: Mapping[str, str] = field(default_factory=dict)
 
 
 def schedule_file_text(content: ScheduleFile, *, emmy: str, command: str, at: float) -> str:
@@ -82,6 +85,7 @@ def schedule_file_text(content: ScheduleFile, *, emmy: str, command: str, at: fl
             key: {"label": kernel.label, "shape": kernel.shape_text, "body": json.loads(kernel_to_json(kernel))}
             for key, kernel in content.kernels.items()
         },
+        **({"controls": dict(content.controls)} if content.controls else {}),
         "schedules": [_schedule_data(one) for one in content.schedules],
     }
     return json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
@@ -138,7 +142,7 @@ def _context_data(context: Context, target: Target | None) -> dict[str, object]:
 
 
 def _context(key: str, row: Mapping[str, Any]) -> tuple[Context, Target | None]:
-    values = {field.name: row[field.name] for field in fields(Context)}
+    values = {one.name: row[one.name] for one in fields(Context)}
     for name, value in values.items():
         if not isinstance(value, bool if name == "cold_l2" else str):
             raise BadScheduleFile(f"{name} of context {key[:40]!r} is of the wrong type")
@@ -150,9 +154,9 @@ def _context(key: str, row: Mapping[str, Any]) -> tuple[Context, Target | None]:
 
 def _target(row: Any) -> Target:
     values: dict[str, Any] = {}
-    for field in fields(Target):
-        number = _number(row, field.name)
-        values[field.name] = number if field.name.startswith(("peak", "memory")) else int(number)
+    for name in (one.name for one in fields(Target)):
+        number = _number(row, name)
+        values[name] = number if name.startswith(("peak", "memory")) else int(number)
     return Target(**values)
 
 

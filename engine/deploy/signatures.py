@@ -17,6 +17,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from engine.capture.live import LiveProgram, capture_call
+from engine.deploy.controls import ControlsHere
 from engine.deploy.deployment import Deployment, deployment
 from engine.deploy.execution import Runner, WeightsMoved, check_against, make_runner
 from engine.prior import steering
@@ -65,11 +66,12 @@ def deploy_call(
     *,
     pins: bool = True,
     text: str = "",
+    ptxas: Path | None = None,
 ) -> Deployed:
     """Capture the call, choose, build and check. Nothing of the function's own effects is repeated but its values.
 
-    `fixed` are positions among the call's tensors that never change. Raises CaptureError, DeploymentError, StoreError,
-    BuildError and Unsuitable, each a sentence.
+    `fixed` are positions among the call's tensors that never change; `ptxas` is the one for schedules with controls
+    (None: looked for). Raises CaptureError, DeploymentError, StoreError, BuildError and Unsuitable, each a sentence.
     """
     leaves = pytree.tree_leaves((args, kwargs))
     tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
@@ -78,9 +80,10 @@ def deploy_call(
     refuse_values(leaves)
     live = capture_call(function, args, kwargs, text, fixed)
     with opened(database) as store:
-        context_key, target = place(store, device)
+        context_key, target, controls = place(store, device, ptxas)
+        prior = steering(store.path).latest
         chosen = deployment(
-            live.program, store, context_key, target, steering(store.path).latest, strict=strict, pins=pins
+            live.program, store, context_key, target, prior, strict=strict, pins=pins, controls=controls
         )
     entry = Deployed(live, chosen, _unready, ())
     inputs = entry.inputs(tensors)
@@ -105,13 +108,17 @@ def refuse_values(leaves: Sequence[Any]) -> None:
             raise Unsuitable(f"an argument is a {type(leaf).__name__}, which is neither a tensor nor a plain value")
 
 
-def place(store: Store, device: torch.device) -> tuple[str, Target]:
-    """Key of the context, and the chip: this GPU's; where Triton interprets, those of the newest recorded run."""
+def place(store: Store, device: torch.device, ptxas: Path | None) -> tuple[str, Target, ControlsHere | None]:
+    """Key of the context, the chip, and what of ptxas controls can be applied: this GPU's.
+
+    Where Triton interprets, those of the newest recorded run; nothing is assembled then, so controls change nothing.
+    """
     if device.type == "cuda":
         index = device.index or 0
-        return read_context(index).key, read_target(index)
+        context = read_context(index)
+        return context.key, read_target(index), ControlsHere(context, ptxas)
     latest = store.latest_run()
-    return (latest.context_key, store.target(latest.context_key)) if latest else ("", Target())
+    return (latest.context_key, store.target(latest.context_key), None) if latest else ("", Target(), None)
 
 
 def refuse_place(device: torch.device) -> None:

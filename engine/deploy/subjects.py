@@ -8,19 +8,20 @@ from engine.capture import capture
 from engine.deploy.place import Place
 from engine.ir.plan import Program
 from engine.store import Store, StoredRun
-from engine.vocabulary import Target
+from engine.vocabulary import Context, Target
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
     """A program with the context whose evidence counts for it, and the chip. `gpu` names the context's GPU, "" for no
-    context: nothing is measured then, and predictions decide."""
+    context: nothing is measured then, and predictions decide. `context` is this machine's, where it has a GPU."""
 
     text: str
     program: Program
     context_key: str
     target: Target
     gpu: str = ""
+    context: Context | None = None
 
 
 def find_subjects(store: Store, text: str, place: Place | None, *, partly: bool = False) -> list[Subject]:
@@ -37,7 +38,7 @@ def find_subjects(store: Store, text: str, place: Place | None, *, partly: bool 
         return []
     program = capture(text)
     if place is not None:
-        return [Subject(text, program, place.context.key, place.target, place.context.gpu)]
+        return [Subject(text, program, place.context.key, place.target, place.context.gpu, place.context)]
     newest = store.latest_run()
     if newest is None:
         return [Subject(text, program, "", Target())]
@@ -47,5 +48,5 @@ def find_subjects(store: Store, text: str, place: Place | None, *, partly: bool 
 def _recorded(store: Store, run: StoredRun, place: Place | None) -> Subject:
     program = store.program(run.id)
     if place is not None:
-        return Subject(run.target, program, place.context.key, place.target, place.context.gpu)
+        return Subject(run.target, program, place.context.key, place.target, place.context.gpu, place.context)
     return Subject(run.target, program, run.context_key, store.target(run.context_key), run.gpu)

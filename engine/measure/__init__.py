@@ -5,12 +5,13 @@ from engine.measure.assembler import Assembler, ControlsError, candidates, find_
 from engine.measure.channel import ChannelClosed, Message
 from engine.measure.child_side import open_channel
 from engine.measure.controls import NO_OPTIMIZATION, Controls, ControlsFile, option_sha256, read_controls
+from engine.measure.counters import CounterReader, CountersError
 from engine.measure.cuda import CudaDevice
 from engine.measure.device import AssembledResult, Device, DeviceError, DeviceHealth, PairedTimes, TakesControls
 from engine.measure.fidelity import Fidelity, fidelity, misleading
 from engine.measure.gate import Deviation, tolerance, wrong_result
-from engine.measure.gpu_state import GpuState, Guard
 from engine.measure.generator import GeneratorError, GeneratorRequest
+from engine.measure.gpu_state import GpuState, Guard
 from engine.measure.health import Candidate, Compiling, Respawn, WorkerState
 from engine.measure.noise import Difference, NoiseFloor, apart, differences, median_interval, noise_floor
 from engine.measure.opening import open_device
@@ -30,6 +31,8 @@ __all__ = [
     "Controls",
     "ControlsError",
     "ControlsFile",
+    "CounterReader",
+    "CountersError",
     "CudaDevice",
     "Deviation",
     "Device",

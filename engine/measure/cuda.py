@@ -235,9 +235,10 @@ class CudaDevice:
             self._tasks.put(_Task(future, work))
         return future.result()
 
-    def offer(self, controls: Controls) -> None:
+    def offer(self, controls: Controls) -> bool:
         """See `TakesControls`."""
         controls.lay_out(self._nursery.sources)
+        return True
 
     def health(self) -> DeviceHealth:
         respawns = max(0, self._link.starts - self._link.renewals - 1)

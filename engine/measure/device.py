@@ -98,6 +98,9 @@ class Device(Protocol):
 class TakesControls(Protocol):
     """A device that was opened with a ptxas that takes controls, and may be given more files while it runs."""
 
-    def offer(self, controls: Controls) -> None:
-        """From now on schedules may name these files; they are of the ptxas that the device assembles with."""
+    def offer(self, controls: Controls) -> bool:
+        """From now on schedules may name these files, which are of the ptxas that the device assembles with.
+
+        False where they can't be brought to where it compiles.
+        """
         ...

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         registers_and_spills,
     )
     from engine.runtime.memory import free_memory
+    from engine.runtime.profiled import launch_profiled
     from engine.runtime.reference import evaluate
     from engine.runtime.toolchain import describe_toolchain, read_context, read_target
 
@@ -74,6 +75,7 @@ __all__ = [
     "interpret_plan",
     "interprets",
     "is_intact",
+    "launch_profiled",
     "load_launcher",
     "make_inputs",
     "measure_ceilings",
@@ -122,6 +124,7 @@ _FILES = {
     "interpret_plan": "interpret",
     "interprets": "interpret",
     "is_intact": "cases",
+    "launch_profiled": "profiled",
     "load_launcher": "launch",
     "make_inputs": "inputs",
     "measure_ceilings": "ceilings",

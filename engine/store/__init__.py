@@ -1,8 +1,9 @@
 """One SQLite file that keeps what was measured: schema, migrations, writes, questions, and following a live run."""
 
-from engine.store.acf import AcceptanceRow, StoredControls
+from engine.store.acf import AcceptanceRow
 from engine.store.acts import StoredAct
 from engine.store.candidates import Candidate, CandidateQuery, Compared, Condition
+from engine.store.connection import is_database
 from engine.store.copies import copy_database
 from engine.store.errors import StoreError, StoreFull
 from engine.store.failures import FailureCluster
@@ -14,7 +15,7 @@ from engine.store.paths import default_database_path, user_data_folder
 from engine.store.pins import PinChange, PinStanding, Standing, StoredPin
 from engine.store.queries import KernelVariants, VariantRow
 from engine.store.recording import Recording
-from engine.store.records import NodeRecord, RecordedAssembly, RecordedGrouping, RunInfo, StoredRun, node_key
+from engine.store.records import NodeRecord, RecordedGrouping, RunInfo, StoredRun, node_key
 from engine.store.run_results import KernelResult
 from engine.store.schema import SCHEMA
 from engine.store.store import Store
@@ -38,7 +39,6 @@ __all__ = [
     "NotResults",
     "PinChange",
     "PinStanding",
-    "RecordedAssembly",
     "RecordedGrouping",
     "Recording",
     "RunInfo",
@@ -47,13 +47,13 @@ __all__ = [
     "StoreError",
     "StoreFull",
     "StoredAct",
-    "StoredControls",
     "StoredPin",
     "StoredRun",
     "Suggestion",
     "VariantRow",
     "copy_database",
     "default_database_path",
+    "is_database",
     "merge_databases",
     "node_key",
     "pareto_front",

@@ -70,6 +70,12 @@ def stored_controls(connection: Connection) -> tuple[StoredControls, ...]:
     return tuple(_controls(row) for row in connection.rows("SELECT * FROM acf ORDER BY sha256", ()))
 
 
+def controls_file(connection: Connection, sha256: str) -> StoredControls | None:
+    """The file of this hash, if it is kept. Raises StoreError for bytes that aren't what they are filed under."""
+    row = connection.first("SELECT * FROM acf WHERE sha256 = ?", (sha256,))
+    return _controls(row) if row is not None else None
+
+
 def acceptances(connection: Connection, sha256: str) -> tuple[AcceptanceRow, ...]:
     """What was said of a file, the newest last."""
     sql = "SELECT * FROM acf_acceptance WHERE sha256 = ? ORDER BY at, ptxas_sha256"

@@ -107,6 +107,7 @@ class Candidate:
     trial: int
     measured_at: float | None
     pinned: bool
+    code_bytes: int | None = None
 
     @property
     def best_us(self) -> float | None:
@@ -125,13 +126,14 @@ _CANDIDATES = """
 WITH deployed AS MATERIALIZED (
     SELECT rowid AS number, kernel_key, context_key, schedule, min(deploy_us) AS us, deploy_status AS status,
            deploy_registers AS registers, deploy_spills AS spills, deploy_shared_bytes AS shared_bytes,
-           deploy_compile_s AS compile_s, deploy_error AS error, deploy_failure AS failure, deploy_cause AS cause,
-           run, deploy_at AS at
+           deploy_compile_s AS compile_s, deploy_code_bytes AS code_bytes, deploy_error AS error,
+           deploy_failure AS failure, deploy_cause AS cause, run, deploy_at AS at
     FROM node WHERE deploy_status IS NOT NULL AND {deployed}
     GROUP BY kernel_key, context_key, schedule
 ), c AS (
     SELECT m.id AS number, m.kernel_key, m.context_key, m.schedule, m.status, m.median_us AS us, m.low_us, m.high_us,
-           d.us AS deploy_us, d.status AS deploy_status, m.registers, m.spills, m.shared_bytes, m.compile_s, m.error,
+           d.us AS deploy_us, d.status AS deploy_status, m.registers, m.spills, m.shared_bytes, m.compile_s,
+           m.code_bytes, m.error,
            coalesce(m.failure_kind, d.failure) AS failure, coalesce(m.cause, d.cause) AS cause, m.run, m.trial,
            m.measured_at
     FROM measurement AS m LEFT JOIN deployed AS d
@@ -139,7 +141,7 @@ WITH deployed AS MATERIALIZED (
     WHERE {ranked}
     UNION ALL
     SELECT -d.number, d.kernel_key, d.context_key, d.schedule, d.status, NULL, NULL, NULL, d.us, d.status,
-           d.registers, d.spills, d.shared_bytes, d.compile_s, d.error, d.failure, d.cause, d.run, 0, d.at
+           d.registers, d.spills, d.shared_bytes, d.compile_s, d.code_bytes, d.error, d.failure, d.cause, d.run, 0, d.at
     FROM deployed AS d WHERE NOT EXISTS (SELECT 1 FROM measurement AS m WHERE m.kernel_key = d.kernel_key
     AND m.context_key = d.context_key AND m.schedule = d.schedule)
 )
@@ -275,4 +277,5 @@ def _unchecked(row: Row) -> Candidate:
         trial=row["trial"] or 0,
         measured_at=unreal(row["measured_at"]),
         pinned=bool(row["pinned"]),
+        code_bytes=row["code_bytes"],
     )

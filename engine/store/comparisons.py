@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from engine.events import Compared
+from engine.events import Compared, ControlsChecked
 from engine.store.connection import Connection
 from engine.store.errors import BadRow
 from engine.store.event_rows import read_event
@@ -19,6 +19,18 @@ _LATEST = (
     "AND CASE WHEN json_valid(event.body) THEN json_extract(event.body, '$.kernel') END = ? "
     "ORDER BY event.at DESC, event.seq DESC LIMIT 1"
 )
+
+
+_CHECKED = "SELECT seq, at, kind, body FROM event WHERE run = ? AND kind = ? ORDER BY seq DESC LIMIT 1"
+
+
+def controls_checked(connection: Connection, run: str) -> ControlsChecked | None:
+    """What proved ptxas controls in a run, or turned them off; None for a run that searched none."""
+    row = connection.first(_CHECKED, (run, ControlsChecked.__name__))
+    with suppress(BadRow):
+        event = read_event(row) if row is not None else None
+        return event if isinstance(event, ControlsChecked) else None
+    return None
 
 
 def latest_comparison(connection: Connection, kernel_key: str, context_key: str) -> Compared | None:

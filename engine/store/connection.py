@@ -134,6 +134,17 @@ def open_connection(path: Path, *, read_only: bool, create: bool) -> Connection:
         raise
 
 
+def is_database(path: Path) -> bool:
+    """Whether a file is there that begins as every SQLite database does. One that can't be read is none."""
+    if not path.is_file():
+        return False
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_MAGIC)) == _MAGIC
+    except OSError:
+        return False
+
+
 def _check_file(path: Path, *, read_only: bool, create: bool) -> None:
     if path.is_dir():
         raise NotADatabase(f"{path} is a folder; name a file in it")

@@ -47,15 +47,21 @@ def measurement(
     return read_measurement(row, regime) if row else None
 
 
-def best(connection: Connection, kernel_key: str, context_key: str, regime: Regime) -> Measurement | None:
-    """The fastest ok measurement; ties break by canonical knob order."""
+WITHOUT_CONTROLS = """ AND schedule NOT GLOB '*"ACF":"[0-9a-f]*'"""
+"""A condition on rows whose schedules name no controls file: as `Schedule.key` writes them."""
+
+
+def best(
+    connection: Connection, kernel_key: str, context_key: str, regime: Regime, only: str = ""
+) -> Measurement | None:
+    """The fastest ok measurement among those that `only`, a condition, leaves; ties break by canonical knob order."""
     where = (kernel_key, context_key)
     if regime is Regime.RANKING:
-        sql = f"{_RANKING} AND status = 'ok' AND median_us = (SELECT min(median_us) FROM measurement "
-        sql += "WHERE kernel_key = ? AND context_key = ? AND status = 'ok')"
+        sql = f"{_RANKING} AND status = 'ok'{only} AND median_us = (SELECT min(median_us) FROM measurement "
+        sql += f"WHERE kernel_key = ? AND context_key = ? AND status = 'ok'{only})"
         rows = connection.rows(sql, where * 2)
     else:
-        rows = connection.rows(f"{_DEPLOY} AND deploy_status = 'ok' ORDER BY deploy_us", where)
+        rows = connection.rows(f"{_DEPLOY} AND deploy_status = 'ok'{only} ORDER BY deploy_us", where)
         rows = [row for row in rows if row["deploy_us"] == rows[0]["deploy_us"]]
     tied = [read_measurement(row, regime) for row in rows]
     return min(tied, key=lambda m: [canonical_position(*knob) for knob in m.schedule.knobs], default=None)

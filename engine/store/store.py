@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 
 from engine import __version__
-from engine.events import Acted, Compared, Event, GroupingsExplored, RunState
+from engine.events import Acted, Compared, ControlsChecked, Event, GroupingsExplored, RunState
 from engine.ir.kernel import Kernel
 from engine.ir.plan import Grouping, Program
 from engine.ir.roofline import Ceilings
@@ -18,7 +18,7 @@ from engine.store.acf import AcceptanceRow, StoredControls
 from engine.store.acts import StoredAct, acts
 from engine.store.candidates import Candidate, CandidateQuery
 from engine.store.carried import put_evidence
-from engine.store.comparisons import latest_comparison
+from engine.store.comparisons import controls_checked, latest_comparison
 from engine.store.connection import Connection, open_connection
 from engine.store.failures import FailureCluster, failure_clusters
 from engine.store.follow import events_of_run, follow_run, groupings_explored
@@ -209,6 +209,10 @@ class Store:
         """Every controls file that is kept, by sha256."""
         return acf.stored_controls(self._connection)
 
+    def controls_file(self, sha256: str) -> StoredControls | None:
+        """The file of this hash, if it is kept. Raises StoreError for other bytes."""
+        return acf.controls_file(self._connection, sha256)
+
     def controls_unusable_because(self, sha256: str, context: Context) -> str | None:
         """A sentence why a schedule's controls can't be applied in a context, or None; "" always can."""
         return acf.unusable_because(self._connection, sha256, context.ptxas, context.capability)
@@ -223,9 +227,17 @@ class Store:
         """How the kernel's finalists compared when they were last timed in turns in this context."""
         return latest_comparison(self._connection, kernel_key, context_key)
 
+    def controls_checked(self, run: str) -> ControlsChecked | None:
+        """What proved ptxas controls in the run, or turned them off; None for a run that searched none."""
+        return controls_checked(self._connection, run)
+
     def best(self, kernel_key: str, context_key: str, regime: Regime) -> Measurement | None:
         """The fastest ok candidate; ties break by canonical knob order."""
         return reads.best(self._connection, kernel_key, context_key, regime)
+
+    def best_without_controls(self, kernel_key: str, context_key: str, regime: Regime) -> Measurement | None:
+        """The fastest ok candidate that ptxas assembled without a controls file."""
+        return reads.best(self._connection, kernel_key, context_key, regime, reads.WITHOUT_CONTROLS)
 
     def second_best(self, kernel_key: str, context_key: str, regime: Regime, schedule: Schedule) -> Measurement | None:
         """The fastest ok candidate other than `schedule`."""

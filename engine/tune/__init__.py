@@ -6,12 +6,13 @@ from engine.tune.learn import fit_database
 from engine.tune.live import Host, LiveRequest, tune_live
 from engine.tune.replay import ReplayRequest, tune_replay
 from engine.tune.retune import RetuneRequest, tune_again, tune_queue
-from engine.tune.settings import Objective, Settings
+from engine.tune.settings import CounterObjective, Objective, Settings, objective_named
 from engine.tune.sweeping import pairs_of_kinds
 
 __all__ = [
     "Control",
     "ControlsRequest",
+    "CounterObjective",
     "Host",
     "LiveRequest",
     "Objective",
@@ -21,6 +22,7 @@ __all__ = [
     "Settings",
     "Verb",
     "fit_database",
+    "objective_named",
     "pairs_of_kinds",
     "tune_again",
     "tune_live",

@@ -7,8 +7,9 @@ take, is slower than itself. Without that proof the layer is off and the run goe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from pathlib import Path
 
 from engine.codegen import is_generated, offered_schedules
@@ -20,7 +21,9 @@ from engine.ir.plan import Grouping
 from engine.measure import (
     NO_OPTIMIZATION,
     Controls,
+    ControlsFile,
     Difference,
+    GeneratorRequest,
     Judgement,
     differences,
     find_assembler,
@@ -32,6 +35,7 @@ from engine.search import Path as TreePath
 from engine.search import Search, Space
 from engine.store import AcceptanceRow, Store
 from engine.tune.experience import Experience
+from engine.tune.generated import generations
 from engine.tune.problem import Problem
 from engine.tune.scoring import no_opinion
 from engine.tune.workbench import Workbench
@@ -45,17 +49,44 @@ VISIBLY_SLOWER = 1.05
 UNKNOWN_FLOOR = 0.01
 
 
+class ControlsMode(StrEnum):
+    """When controls are searched: with the schedules, on each kernel's best one, or one file for all of its shapes."""
+
+    JOINT = "joint"
+    AFTER = "after"
+    SHARED = "shared"
+
+
 @dataclass(frozen=True, slots=True)
 class ControlsRequest:
-    """What a person asked for: ACF files and folders of them, a ptxas (None: one is looked for), schedules first."""
+    """What a person asked for: ACF files and folders of them, a ptxas (None: one is looked for), schedules first.
+
+    With `shared` one file is looked for that helps all shapes of a kernel; with `generate` files are bred for each
+    kernel's best schedule.
+    """
 
     files: tuple[Path, ...]
     ptxas: Path | None = None
     after: bool = False
+    shared: bool = False
+    generate: GeneratorRequest | None = None
+
+    @property
+    def mode(self) -> ControlsMode:
+        if self.shared:
+            return ControlsMode.SHARED
+        return ControlsMode.AFTER if self.after or self.generate is not None else ControlsMode.JOINT
 
     def load(self) -> Controls:
-        """Read the files and find the ptxas. Raises ControlsError, one sentence with a way out."""
-        return Controls(find_assembler(self.ptxas), read_controls(self.files))
+        """Find the ptxas and read the files; where none are given, those of a first generation.
+
+        Raises ControlsError, one sentence with a way out.
+        """
+        assembler = find_assembler(self.ptxas)
+        if self.files or self.generate is None:
+            return Controls(assembler, read_controls(self.files))
+        files = [ControlsFile("sample", data) for data in self.generate.sample(assembler.version)]
+        return Controls(assembler, tuple({file.sha256: file for file in files}.values()))
 
 
 class ControlledSpace:
@@ -74,13 +105,21 @@ class ControlledSpace:
 
 
 class ControlledProblem:
-    """A problem whose generated kernels are tuned with controls; with `after`, on their best schedules alone."""
+    """A problem whose generated kernels are tuned with controls, those that a ptxas accepted."""
 
-    def __init__(self, problem: Problem, controls: Controls, judgement: Judgement, *, after: bool = False) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        controls: Controls,
+        judgement: Judgement,
+        mode: ControlsMode = ControlsMode.JOINT,
+        generate: GeneratorRequest | None = None,
+    ) -> None:
         self.plain = problem
         self.controls = controls
         self.judgement = judgement
-        self.after = after
+        self.mode = mode
+        self.generate = generate
         self._experiences: dict[str, Experience] = {}
 
     @property
@@ -119,12 +158,12 @@ class ControlledProblem:
 
     def space_after(self, kernel: Kernel, schedule: Schedule) -> Space | None:
         """The controls of one schedule, where they are searched after the schedules; else None."""
-        if not self.after or not _is_assembled(kernel):
+        if self.mode is not ControlsMode.AFTER or not _is_assembled(kernel):
             return None
-        return ControlledSpace(_OneSchedule(schedule), self.judgement.offered)
+        return controls_of(schedule, self.judgement.offered)
 
     def _at_once(self) -> tuple[str, ...]:
-        return () if self.after else self.judgement.offered
+        return self.judgement.offered if self.mode is ControlsMode.JOINT else ()
 
 
 class _OneSchedule:
@@ -137,39 +176,55 @@ class _OneSchedule:
         return None if path else Fork("schedule", (self._only,))
 
 
+def controls_of(schedule: Schedule, offered: Sequence[str]) -> Space:
+    """The space of one schedule: without controls, and with each of these."""
+    return ControlledSpace(_OneSchedule(schedule), offered)
+
+
 def experience_of(problem: Problem, kernel: Kernel) -> Experience:
     """What the kernel's search learns of controls; of a problem without, nothing that anybody asks."""
     return problem.experience(kernel) if isinstance(problem, ControlledProblem) else Experience(())
 
 
-def search_after(
+def searches_after(
     bench: Workbench,
     problem: Problem,
     kernel: Kernel,
     fastest: Callable[[], Schedule | None],
     forbidden: Callable[[TreePath], bool] | None,
-) -> Search | None:
-    """The search over the controls of the best schedule, where they come after the schedules; else None."""
-    if not isinstance(problem, ControlledProblem) or not problem.after:
-        return None
+) -> Iterator[Search]:
+    """The searches over the controls of the best schedule, where they come after the schedules: one over the files
+    that were given, then one a generation. Each has to be walked before the next is asked for. Raises Stopped.
+    """
+    if not isinstance(problem, ControlledProblem) or problem.mode is not ControlsMode.AFTER:
+        return
     schedule = fastest()
     space = problem.space_after(kernel, schedule) if schedule is not None else None
-    if space is None:
-        return None
-    settings = bench.settings
-    return Search(space, no_opinion, patience=settings.patience, exploration=settings.exploration, forbidden=forbidden)
+    if space is None or schedule is None:
+        return
+
+    def search(space: Space, patience: int) -> Search:
+        return Search(space, no_opinion, patience=patience, exploration=bench.settings.exploration, forbidden=forbidden)
+
+    yield search(space, bench.settings.patience)
+    if problem.generate is not None:
+        for offered in generations(bench, problem.controls, problem.generate, kernel, schedule):
+            # every file of a generation is tried: its times breed the next one
+            yield search(controls_of(schedule, offered), len(offered) + 2)
 
 
 def _is_assembled(kernel: Kernel) -> bool:
     return kernel.foreign is None and is_generated(kernel)
 
 
-def controlled(problem: Problem, controls: Controls | None, capability: int, store: Store, *, after: bool) -> Problem:
+def controlled(
+    problem: Problem, controls: Controls | None, capability: int, store: Store, request: ControlsRequest | None
+) -> Problem:
     """The problem with the controls that this ptxas takes for this GPU, which the database keeps.
 
     Raises ControlsError where the ptxas assembles nothing for the GPU.
     """
-    if controls is None:
+    if controls is None or request is None:
         return problem
     judgement = judge(controls, capability)
     assembler = controls.assembler
@@ -180,7 +235,7 @@ def controlled(problem: Problem, controls: Controls | None, capability: int, sto
             for item in judgement.each
         ],
     )
-    return ControlledProblem(problem, controls, judgement, after=after)
+    return ControlledProblem(problem, controls, judgement, request.mode, request.generate)
 
 
 def proved(bench: Workbench, problem: Problem) -> Problem:
@@ -200,7 +255,7 @@ def proved(bench: Workbench, problem: Problem) -> Problem:
         offered=len(judgement.offered),
         changing=judgement.changing,
         rejected=tuple(f"{item.name}: {item.reason}" for item in judgement.each if not item.accepted),
-        mode="after" if problem.after else "joint",
+        mode=problem.mode,
     )
     if not event.reason:
         event = _timed(bench, event)

@@ -18,7 +18,7 @@ from typing import TypeVar
 from engine.ir.graph import Graph
 from engine.ir.kernel import Kernel
 from engine.ir.plan import Grouping
-from engine.measure import AssembledResult, Device, DeviceError, DeviceHealth, PairedTimes
+from engine.measure import AssembledResult, Controls, Device, DeviceError, DeviceHealth, PairedTimes, TakesControls
 from engine.vocabulary import Context, Measurement, Regime, Schedule, Target
 
 Answer = TypeVar("Answer")
@@ -88,6 +88,11 @@ class Lease:
                     raise
                 self._fleet.lose(device, _loss(error))
                 self._leave(device)
+
+    def offer(self, controls: Controls) -> bool:
+        """See `TakesControls`. The GPUs of one host compile in one folder, so the files are there after a move too."""
+        device = self._settled()
+        return isinstance(device, TakesControls) and device.offer(controls)
 
     def health(self) -> DeviceHealth:
         """That of the fleet, with the noise of the device that this is at."""

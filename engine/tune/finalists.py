@@ -21,7 +21,8 @@ from engine.events import Compared
 from engine.ir.kernel import Kernel
 from engine.measure import Difference, PairedTimes, differences
 from engine.tune.control import Stopped
-from engine.tune.settings import Objective
+from engine.tune.counting import pick_counted
+from engine.tune.settings import CounterObjective, Objective
 from engine.tune.workbench import Workbench
 from engine.vocabulary import Measurement, Schedule, Verdict
 
@@ -45,6 +46,8 @@ def pick_finalist(
     `tried` is how many candidates with ptxas controls the search answered.
     """
     objective = bench.settings.objective
+    if isinstance(objective, CounterObjective):
+        return pick_counted(bench, kernel, measured, objective)
     if objective is not Objective.TIME:
         return least(objective, measured)
     plain = _finalists([item for item in measured if not acf_of(item.schedule)])

@@ -18,13 +18,13 @@ from engine.ir.kernel import Kernel
 from engine.measure import DeviceError
 from engine.search import Proposal, Search, StopReason
 from engine.tune.control import Skipped, Stopped
-from engine.tune.controlled import experience_of, search_after
+from engine.tune.controlled import experience_of, searches_after
 from engine.tune.corners import corners_of, forbids
 from engine.tune.experience import Experience
 from engine.tune.finish import Finish
 from engine.tune.problem import Problem
 from engine.tune.scoring import kernel_search
-from engine.tune.settings import Objective
+from engine.tune.settings import CounterObjective, Objective
 from engine.tune.suggested import SuggestionsFirst
 from engine.tune.sweeping import submit_ranking
 from engine.tune.tree import TreeReporter
@@ -66,7 +66,7 @@ class _Progress:
     plain: Measurement | None = None
     controlled: set[Schedule] = field(default_factory=set)
 
-    def take(self, measurement: Measurement, objective: Objective) -> bool:
+    def take(self, measurement: Measurement, objective: Objective | CounterObjective) -> bool:
         """Note one answered candidate; whether it is the best so far."""
         self.experience.learn(measurement)
         if acf_of(measurement.schedule):
@@ -104,7 +104,7 @@ def tune_kernel(bench: Workbench, problem: Problem, kernel: Kernel) -> KernelRes
     window: deque[_InFlight] = deque()
     try:
         stop = _walk(bench, kernel, search, reporter, finish, progress, window)
-        if last := search_after(bench, problem, kernel, finish.fastest, forbidden):
+        for last in searches_after(bench, problem, kernel, finish.fastest, forbidden):
             _walk(bench, kernel, last, TreeReporter(bench, kernel.key), finish, progress, window)
     except Skipped:
         stop = "skipped on request"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -15,10 +15,10 @@ from engine import __version__
 from engine.capture import capture, parse_target
 from engine.events import Event, RunFinished, RunState
 from engine.ir.plan import Program
-from engine.measure import Device, open_device
+from engine.measure import CounterReader, Device, open_device
 from engine.store import RunInfo, Store
 from engine.tune.control import Control
-from engine.tune.controlled import ControlsRequest, controlled
+from engine.tune.controlled import ControlledProblem, ControlsRequest, controlled
 from engine.tune.devices import Fleet
 from engine.tune.floors import Floors
 from engine.tune.full_disk import FullDisk
@@ -54,6 +54,7 @@ class LiveRequest:
     """What the user asked for: the expression, the database, the device's name, and the command to repeat it.
 
     `device` may name several, separated by commas: they are one run's fleet. With `controls` ptxas's are searched too.
+    `counters` reads the metric of an objective that is one.
     """
 
     code: str
@@ -62,6 +63,7 @@ class LiveRequest:
     command: str = ""
     open_device: Callable[..., Device] = open_device
     controls: ControlsRequest | None = None
+    counters: CounterReader | None = None
 
 
 Then = Callable[[LiveRequest, Host, Store, Device], list[RunFinished]]
@@ -88,9 +90,8 @@ def tune_live(request: LiveRequest, host: Host, then: Then = nothing_more) -> li
         with _database(request.database) as store:
             chosen_prior(store, host.settings.prior)
             program = _program(store, request.code, device.context)
-            after = wanted is not None and wanted.after
             plain = CapturedProblem(program, device.target)
-            problem = controlled(plain, controls, device.target.capability, store, after=after)
+            problem = controlled(plain, controls, device.target.capability, store, wanted)
             first = record_run(request, host, store, device, program, problem, host.settings)
             return [first, *then(request, host, store, device)]
     finally:
@@ -164,14 +165,13 @@ def record_run(
         disk=disk,
         tally=Tally(busy_s_at_start=device.health().busy_s),
         devices=len(device) if isinstance(device, Fleet) else 1,
+        counters=request.counters,
+        assembler=problem.controls.assembler if isinstance(problem, ControlledProblem) else None,
     )
     if isinstance(device, Fleet):
         device.tell = partial(bench.log, level="warning")
     host.change_state(RunState.PAUSED if host.control.paused else RunState.RUNNING)
-    for note in (*program.notes, *steering_sentences(store.path, settings.prior, prior)):
-        bench.log(note)
-    for kind in sorted(bench.misranked):
-        bench.log(f"{kind}: its ranking times misled in this database; it is ranked by deploy times", "warning")
+    _say_first(bench, [*program.notes, *steering_sentences(store.path, settings.prior, prior)])
     bench.learner = Learner.open(store, device.context.key, device.target, bench.recorder.timed, bench.log)
     state = RunState.FAILED
     summary = "{}"
@@ -182,3 +182,10 @@ def record_run(
         return finished
     finally:
         store.end_run(run, state, summary)
+
+
+def _say_first(bench: Workbench, notes: Sequence[str]) -> None:
+    for note in notes:
+        bench.log(note)
+    for kind in sorted(bench.misranked):
+        bench.log(f"{kind}: its ranking times misled in this database; it is ranked by deploy times", "warning")

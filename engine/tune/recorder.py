@@ -44,6 +44,10 @@ class Recorder(Protocol):
         """Keep controls files of ptxas, names and bytes, and who accepted them."""
         ...
 
+    def controls_file(self, sha256: str) -> bytes | None:
+        """The bytes of a kept controls file."""
+        ...
+
     def same_kernels(self, kernel: Kernel) -> Sequence[tuple[Kernel, Schedule]]:
         """The recorded kernels of its family and label in other shapes, with its best schedule without controls."""
         ...
@@ -116,6 +120,11 @@ class StoreRecorder:
 
     def controls(self, files: Sequence[tuple[str, bytes]], said: Sequence[AcceptanceRow]) -> None:
         self._write(lambda: self._store.record_controls(files, said))
+
+    def controls_file(self, sha256: str) -> bytes | None:
+        with self._lock:
+            kept = self._store.controls_file(sha256)
+        return kept.data if kept is not None else None
 
     def same_kernels(self, kernel: Kernel) -> Sequence[tuple[Kernel, Schedule]]:
         found = []
@@ -206,6 +215,9 @@ class ReplayRecorder:
         return None
 
     def controls(self, files: Sequence[tuple[str, bytes]], said: Sequence[AcceptanceRow]) -> None:
+        return None
+
+    def controls_file(self, sha256: str) -> bytes | None:
         return None
 
     def same_kernels(self, kernel: Kernel) -> Sequence[tuple[Kernel, Schedule]]:

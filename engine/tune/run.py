@@ -10,6 +10,7 @@ from engine.tune.control import Stopped
 from engine.tune.controlled import proved
 from engine.tune.outer import OuterResult, search_groupings
 from engine.tune.problem import Problem
+from engine.tune.sharing import share_controls
 from engine.tune.workbench import Workbench
 
 
@@ -36,6 +37,7 @@ def tune(bench: Workbench, problem: Problem) -> RunFinished:
         problem = proved(bench, problem)
         search_groupings(bench, problem, outer)
         winner = check_assembled(bench, problem, outer.ranked())
+        share_controls(bench, problem, [kernel for item in outer.ranked() for kernel in item.kernels])
         _learn(bench)
     except Stopped:
         bench.log("stopped on request; everything measured so far is kept")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -38,6 +39,32 @@ class Objective(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class CounterObjective:
+    """A metric of NVIDIA's ncu, of which the least is wanted, or the most. The search goes by time, and the metric is
+    read of the candidates near the fastest."""
+
+    metric: str
+    most: bool = False
+
+    def cost(self, measurement: Measurement) -> float | None:
+        """See `Objective.cost`: the time in us."""
+        return measurement.us
+
+    def prefers(self, measurement: Measurement, other: Measurement | None) -> bool:
+        """See `Objective.prefers`."""
+        return Objective.TIME.prefers(measurement, other)
+
+
+_COUNTER = re.compile(r"ncu:(max:)?([A-Za-z]\w*(?:\.\w+)*)")
+
+
+def objective_named(name: str) -> Objective | CounterObjective:
+    """What `time`, `registers`, `spills`, `ncu:METRIC` and `ncu:max:METRIC` mean. Raises ValueError for other names."""
+    found = _COUNTER.fullmatch(name)
+    return CounterObjective(found[2], bool(found[1])) if found else Objective(name)
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """`patience` counts a kernel's decided candidates since its last new best; `outer_patience` likewise groupings.
 
@@ -65,7 +92,7 @@ class Settings:
     finalists: int = 4
     near_share: float = 0.10
     surrogate: bool = False
-    objective: Objective = Objective.TIME
+    objective: Objective | CounterObjective = Objective.TIME
     cold_l2: bool = False
 
     def __post_init__(self) -> None:

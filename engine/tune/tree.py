@@ -13,10 +13,15 @@ from engine.search import Node, Proposal
 from engine.store import NodeRecord, node_key
 from engine.tune.settings import Objective
 from engine.tune.workbench import Workbench
+from engine.vocabulary import Option
+
+ACF_DIGITS = 12
 
 
 def _label(node: Node) -> str:
-    return str(node.option) if node.option.knobs else ""
+    """The option's text; of the sha256 of controls as much as tells files apart."""
+    named = tuple((name, str(value)[:ACF_DIGITS] if name == "ACF" else value) for name, value in node.option.knobs)
+    return str(Option(named)) if named else ""
 
 
 def _us(reward: float | None) -> float | None:
@@ -30,7 +35,8 @@ class TreeReporter:
         self._bench = bench
         self._tree = tree
         self._kernel = "" if outer else tree
-        self._timed = outer or bench.settings.objective is Objective.TIME
+        counted = bench.settings.objective in (Objective.REGISTERS, Objective.SPILLS)
+        self._timed = outer or not counted
         self._context = bench.device.context.key
         self._opened: set[str] = set()
         self._names: dict[int, str] = {}

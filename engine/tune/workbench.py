@@ -14,7 +14,7 @@ from typing import Any
 from engine.events import Acted, CeilingsMeasured, Event, FloorFound, GpuSampled, Health, KernelFound, Logged, Measured
 from engine.ir.kernel import Kernel
 from engine.ir.roofline import Ceilings
-from engine.measure import Device, DeviceHealth
+from engine.measure import Assembler, CounterReader, Device, DeviceHealth
 from engine.prior import Prior
 from engine.store import ForbiddenCorner, StoreFull
 from engine.tune.control import Control, Stopped
@@ -100,6 +100,7 @@ class Workbench:
     """The parts of a run, handed from step to step. `database` is its path, for people.
 
     `forbidden` are the corners that no kernel's search may enter. `learner` is None where nothing is to be learned.
+    `counters` reads the metric of a run that goes by one; `assembler` is the ptxas of a run with controls.
     Kernels of the kinds in `misranked` are ranked by the deploy regime's settings (`engine.tune.sweeping`).
     `at` gives a thread of its own the same parts with another device.
     """
@@ -120,6 +121,8 @@ class Workbench:
     disk: FullDisk | None = None
     forbidden: tuple[ForbiddenCorner, ...] = ()
     learner: Learner | None = None
+    counters: CounterReader | None = None
+    assembler: Assembler | None = None
     _untold: _Untold = field(default_factory=_Untold)
     _ended: threading.Event = field(default_factory=threading.Event)
 

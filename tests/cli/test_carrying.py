@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,10 @@ def test_databases_merge(database: Path, tmp_path: Path, capsys: pytest.CaptureF
         (("import", "broken.json", "--db", "tune.db"), "no complete JSON", 2),
         (("import", "other.json", "--db", "tune.db"), "of no known format", 2),
         (("import", "newer.json", "--db", "tune.db"), "upgrade emmy-tui", 2),
+        (("import", "tune.db", "--db", "other.db"), "`emmy merge` reads those", 2),
+        (("export", "--db", "tune.db", "-o", "tune.db"), "is a database, and the output would replace it", 2),
+        (("export", "--db", "tune.db", "-o", "."), "can't be written", 1),
+        (("export", "--db", "tune.db", "-o", ""), "can't be written", 1),
     ],
 )
 def test_what_cant_be_carried_is_one_sentence(
@@ -94,6 +99,29 @@ def test_what_cant_be_carried_is_one_sentence(
     assert complaint.count("\n") == 1
     after = sorted(path.name for path in tmp_path.iterdir() if not path.name.endswith(("-wal", "-shm")))
     assert set(after) - set(before) <= {"xdg_data_home", "xdg_state_home", "xdg_cache_home"}
+
+
+def test_a_pipe_is_written_to_and_stays_one(database: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert leave("export", "--db", database, "--best", "--kernel", "matmul", "-o", pipe) == 0
+        assert json.loads(os.read(reader, 1 << 16))["format"] == "emmy schedules"
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("", f"wrote 1 schedule to {pipe}\n")
+
+
+def test_a_link_stays_one(database: Path, tmp_path: Path) -> None:
+    kept, link = tmp_path / "kept.json", tmp_path / "link.json"
+    kept.write_text("old")
+    link.symlink_to(kept)
+    assert leave("export", "--db", database, "-o", link) == 0
+    assert link.is_symlink()
+    assert json.loads(kept.read_text())["format"] == "emmy schedules"
 
 
 def test_a_program_becomes_a_module(database: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

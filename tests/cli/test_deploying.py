@@ -12,6 +12,7 @@ import pytest
 from engine.cli import running
 from engine.cli.application import main
 from engine.cli.bench_report import bench_lines, bench_object
+from engine.ir.roofline import Ceilings
 from engine.store import Store
 from tests.tune.fake_device import CONTEXT, FakeDevice
 from tests.tune.rig import linear_gelu_program, tune_with
@@ -117,6 +118,9 @@ def test_compile_for_another_chip_goes_by_predictions(
         (["run", "--bench", "--peers", "eager,nobody"], 2, "not 'nobody'"),
         (["run", "--ab", "BLOCK_M"], 2, "--ab is KNOB=VALUE"),
         (["run"], 1, "needs a CUDA GPU"),
+        (["run", "--device", "cuda:1"], 1, "needs a CUDA GPU"),
+        (["run", "--device", "1"], 1, "needs a CUDA GPU"),
+        (["run", "--device", "gpu"], 2, "it is cuda:0, cuda:1, ..., or its number alone"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else str(value),
 )
@@ -155,17 +159,22 @@ def an_answer() -> dict[str, Any]:
     """What the child of `emmy run --bench --ab` answers."""
     timed = {"names": ["emmy", "emmy again", "eager"], "windows": [windows(10, 1), windows(10, 2), windows(25, 3)]}
     facts = {"kernel": "k" * 24, "label": "matmul", "count": 2}
-    work = {"flops": 2 * 10**9, "bytes": 2 * 10**7, "dtype": "bfloat16", "shape": "512x512", "schedule": {"A": 1}}
+    work = {"flops": 2 * 10**9, "bytes": 2 * 10**7, "shape": "512x512", "schedule": {"A": 1}}
+    floor = {"floor_us": 5.0, "bound": "memory"}
     two = {"names": ["a", "a again", "b"], "windows": [windows(10, 1), windows(10, 2), windows(9, 3)]}
     return {
         "context": {"gpu": "GPU", "driver": "1", "torch": "2", "triton": "3"},
         "predicted": ["FUSE_0"],
+        "notes": ["the ptxas controls of matmul are left out: no"],
         "recorded_us": 9.9,
         "kernels_launched": 3,
         "skipped": {"helion": "it isn't installed"},
         "whole": timed,
-        "ceilings": {"copy": 4e12, "matmul": {"bfloat16": 8e14}},
-        "kernels": [{**facts, **work, **timed}, {**facts, **work, "label": "bad", "failure": "relative error 1"}],
+        "ceilings": Ceilings(4000.0, (("bf16", 800.0),), 6000.0, 50 << 20).text,
+        "kernels": [
+            {**facts, **work, **floor, **timed},
+            {**facts, **work, **floor, "label": "bad", "failure": "relative error 1"},
+        ],
         "ab": [{**facts, "a": {"A": 1}, "b": {"A": 2}, **two}, {**facts, "a": {"A": 1}, "skipped": "no other one"}],
     }
 
@@ -177,13 +186,14 @@ def test_a_bench_is_printed_with_ratios_intervals_and_what_was_skipped() -> None
         "slower",
         "x floor",
         "4000 GB/s",
-        "800 TFLOP/s in bfloat16",
+        "800 TFLOP/s in bf16",
         "bad: relative error 1",
         "faster",
     ):
         assert part in text
     assert "without helion: it isn't installed" in text
     assert "predicted: FUSE_0" in text
+    assert "the ptxas controls of matmul are left out: no" in text
     assert "matmul: no other one" in text
 
 

@@ -127,3 +127,19 @@ def test_a_name_that_the_system_refuses(
     found = {row["part"]: row for row in json.loads(capsys.readouterr().out)}
     assert found["database"]["state"] == "broken"
     assert "too long" in found["database"]["cost"]
+
+
+@pytest.mark.parametrize("option", ["--acf", "--ptxas"])
+def test_a_path_where_nothing_is(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert leave(option, "nowhere") == 2
+    said = capsys.readouterr()
+    assert said.err.startswith("emmy: there is nothing at nowhere: ")
+    assert (said.out, said.err.count("\n")) == ("", 1)
+
+
+def test_an_interpreter_that_cant_be_started(
+    recorded: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said(monkeypatch, PermissionError(13, "Permission denied"))
+    assert leave("--db", str(recorded)) == 0
+    assert "can't be started (Permission denied)" in capsys.readouterr().out

@@ -56,3 +56,16 @@ def test_no_win_is_told_honestly(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 def test_a_database_without_controls_says_so(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "no candidate with ptxas controls" in said(capsys, "--db", str(recorded))
+
+
+def test_a_kernel_that_isnt_there_is_bad_input(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["eval", "acf", "--db", str(database), "--kernel", "softmax", "--json"])
+    assert left.value.code == 2
+    told = capsys.readouterr()
+    assert (json.loads(told.out), told.err.count("\n")) == ([], 1)
+    assert "matches 'softmax'" in told.err
+
+
+def test_the_demo_holds_no_controls(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "holds no candidate with ptxas controls" in said(capsys, "--demo")

@@ -80,3 +80,11 @@ def test_a_pin_for_another_context_warns(database: Path, capsys: pytest.CaptureF
     assert leave("pin", "matmul", "--context", HERE.key, "--db", str(database)) == 0
     assert leave("unpin", "matmul", "--db", str(database)) == 2
     assert "pinned in 2 contexts" in capsys.readouterr().err
+
+
+def test_pins_of_no_kernel_are_bad_input(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert leave("pins", "--kernel", "softmax", "--db", str(database)) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == f"emmy: no kernel of {database} matches 'softmax'; leave --kernel away to see them all\n"
+    assert leave("pins", "--kernel", "matmul", "--db", str(database)) == 0

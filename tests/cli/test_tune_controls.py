@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from engine.cli.application import main
-from engine.tune import ControlsRequest, Objective
+from engine.measure import CounterReader, GeneratorRequest
+from engine.tune import ControlsRequest, CounterObjective, Objective
 from tests.cli.test_tune import CODE, Sessions, sessions
+from tests.measure.fake_ncu import fake_ncu
 
 __all__ = ["sessions"]
 
@@ -39,7 +41,11 @@ def test_without_acf_nothing_is_asked(sessions: Sessions, tmp_path: Path) -> Non
     [
         (["--ptxas", "x"], "--ptxas names the assembler of --acf: give --acf too"),
         (["--acf-after"], "--acf names none: give it too"),
-        (["--objective", "warps"], "--objective is time, registers or spills, not 'warps'"),
+        (["--objective", "warps"], "--objective is time, registers, spills or ncu:METRIC, not 'warps'"),
+        (["--objective", "ncu:a", "--device", "replay"], "reads counters of a GPU of this machine"),
+        (["--shared-acf"], "--shared-acf chooses one of several files: give them with --acf"),
+        (["--acf", "x", "--shared-acf", "--acf-after"], "--shared-acf searches one file for all shapes"),
+        (["--search-space", "x"], "--search-space is what --generate breeds from: give it too"),
         (["--acf", "x", "--device", "replay"], "a replay measures nothing"),
     ],
 )
@@ -52,3 +58,25 @@ def test_contradictions_are_refused(
     assert leave("--code", CODE, *words) == 2
     assert sentence in " ".join(capsys.readouterr().err.split())
     assert sessions.asked == {}
+
+
+def test_one_file_for_all_shapes_and_bred_files_reach_the_session(sessions: Sessions, tmp_path: Path) -> None:
+    common = ("--code", CODE, "--db", str(tmp_path / "x.db"))
+    assert leave(*common, "--acf", "a pack", "--shared-acf") == 0
+    assert sessions.asked["controls"] == ControlsRequest((Path("a pack"),), shared=True)
+    assert leave(*common, "--generate", "8", "--search-space", "x.bin") == 0
+    assert sessions.asked["controls"] == ControlsRequest((), generate=GeneratorRequest(8, space=Path("x.bin")))
+
+
+def test_a_metric_is_tried_before_anything_is_opened(
+    sessions: Sessions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("--code", CODE, "--db", str(tmp_path / "x.db"), "--objective", "ncu:max:a.b")
+    monkeypatch.setenv("PATH", str(tmp_path / "cuda"))
+    assert leave(*words) == 1
+    assert "needs NVIDIA's ncu, which isn't on the PATH" in " ".join(capsys.readouterr().err.split())
+    assert sessions.asked == {}
+    fake_ncu(tmp_path / "cuda")
+    assert leave(*words) == 0
+    assert sessions.asked["settings"].objective == CounterObjective("a.b", most=True)
+    assert sessions.asked["counters"] == CounterReader(str(tmp_path / "cuda" / "ncu"), "a.b")

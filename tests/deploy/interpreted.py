@@ -1,6 +1,7 @@
 """Deployments in Triton's interpreter: a program, since Triton decides at import whether it interprets.
 
-`python -m tests.deploy.interpreted PART DATABASE` (of models: their kinds) prints one JSON object of what it found.
+`python -m tests.deploy.interpreted PART DATABASE ...` (of models: their kinds) prints one JSON object: what each part
+found.
 """
 
 from __future__ import annotations
@@ -221,4 +222,5 @@ def _drawn(x: torch.Tensor) -> torch.Tensor:
 
 if __name__ == "__main__":
     parts = {"recorded": recorded, "guards": guards, "lengths": lengths, "models": models}
-    print(json.dumps(parts[sys.argv[1]](sys.argv[2])))
+    asked = zip(sys.argv[1::2], sys.argv[2::2], strict=True)
+    print(json.dumps({part: parts[part](about) for part, about in asked}))

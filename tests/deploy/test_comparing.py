@@ -1,4 +1,4 @@
-"""Ratios, intervals and rooflines of windows that were taken in turns."""
+"""Ratios, and intervals of windows that were taken in turns, and knobs as they are typed."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.deploy.comparing import changed_schedule, compared, read_knobs, roofline
+from engine.deploy.comparing import changed_schedule, compared, read_knobs
 from engine.vocabulary import Schedule, Verdict
-
-CEILINGS = {"copy": 4e12, "matmul": {"bfloat16": 8e14}}
 
 
 def windows(us: float, seed: int, noise: float = 0.01) -> list[float]:
@@ -37,23 +35,6 @@ def test_without_peers_there_is_our_time_and_the_noise() -> None:
     found = compared(["emmy", "again"], [windows(10.0, 1), windows(10.0, 2)])
     assert found.peers == ()
     assert 0 <= found.noise.share < 0.02
-
-
-@pytest.mark.parametrize(
-    ("flops", "moved", "dtype", "bound", "floor_us"),
-    [
-        (2 * 4096**3, 3 * 4096**2 * 2, "bfloat16", "compute", 171.8),
-        (10**6, 4 * 10**8, "bfloat16", "memory", 100.0),
-        (10**12, 4 * 10**8, "", "memory", 100.0),
-    ],
-)
-def test_the_floor_is_the_slower_of_memory_and_products(
-    flops: int, moved: int, dtype: str, bound: str, floor_us: float
-) -> None:
-    found = roofline(200.0, flops, moved, dtype, CEILINGS)
-    assert found.bound == bound
-    assert found.floor_us == pytest.approx(floor_us, rel=1e-3)
-    assert found.times_floor == pytest.approx(200.0 / found.floor_us)
 
 
 def test_knobs_are_read_as_what_they_are() -> None:

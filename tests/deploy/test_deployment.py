@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from engine.deploy import DeploymentError, NoEvidenceError, Source, deployment, deploys_now
-from engine.deploy.deployment import ForkSource
 from engine.deploy.fitting import fitted, program_key
+from engine.deploy.forks import ForkSource
 from engine.ir import GraphBuilder, Kernel, TensorSpec
 from engine.ir.foreign import FOREIGN, NO_BODY, Identity
 from engine.ir.graph import Graph

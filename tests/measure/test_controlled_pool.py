@@ -48,3 +48,13 @@ def test_one_ptx_for_all(tmp_path: Path, workshop: Workshop) -> None:
     hung = workshop.pool.submit(with_controls("hang"), Target(), 3).result(100)
     assert hung.failure is not None
     assert hung.failure.kind is FailureKind.COMPILE_TIMEOUT
+
+
+def test_files_may_come_while_it_runs(tmp_path: Path, workshop: Workshop) -> None:
+    never = workshop.pool.submit(with_controls("never brought"), Target(), 3).result(100)
+    assert never.failure is not None
+    assert "is not here" in never.failure.cause
+    late = Controls(find_assembler(fake_ptxas(tmp_path / "the tools")), (ControlsFile("", b"slower, late"),))
+    late.lay_out(workshop.nursery.sources)
+    assert workshop.pool.submit(with_controls("slower, late"), Target(), 3).result(100).failure is None
+    assert assemblies(tmp_path / "the tools")[-1] == "slower, late"

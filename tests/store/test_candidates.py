@@ -40,6 +40,15 @@ def found(store: Store, query: CandidateQuery) -> list[Candidate]:
     return [rows[number] for number in numbers]
 
 
+def test_the_size_of_the_code_is_read_from_both_regimes(store: Store, run: str, sample) -> None:
+    for regime, warps, size in ((Regime.RANKING, 1, 4096), (Regime.DEPLOY, 2, 8192)):
+        measured = sample.ok(10.0, regime, NUM_WARPS=warps)
+        assert measured.build is not None
+        store.record_measurement(replace(measured, build=replace(measured.build, code_bytes=size)), run=run)
+    rows = found(store, CandidateQuery(sample.matmul.key))
+    assert {row.schedule["NUM_WARPS"]: row.code_bytes for row in rows} == {1: 4096, 2: 8192}
+
+
 def warps(store: Store, query: CandidateQuery) -> list[object]:
     return [row.schedule["NUM_WARPS"] for row in found(store, query)]
 

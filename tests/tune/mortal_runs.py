@@ -18,10 +18,14 @@ import sys
 import threading
 import time
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+import sklearn.ensemble
 
 from engine import session
-from engine.cli import tuning
+from engine.cli import tune, tuning
 from engine.cli.application import main as emmy
 from engine.ir.kernel import Kernel
 from engine.tune import LiveRequest
@@ -29,7 +33,8 @@ from engine.vocabulary import Measurement, Regime, Schedule
 
 from .fake_device import FakeDevice
 
-assert tuning is not None, "loaded here, so that no life loads it"
+LOADED = (sklearn.ensemble, tune, tuning)
+"""Loaded here, so that no life loads it."""
 
 _KEPT = {
     Regime.RANKING: "SELECT 1 FROM measurement WHERE kernel_key = ? AND schedule = ?",
@@ -84,8 +89,9 @@ class OneAtATime(FakeDevice):
 def live(database: Path, log: Path, seed: int, code: str) -> None:
     """One life: `emmy tune` until somebody kills it."""
 
-    def request(code: str, path: Path, device: str, command: str, controls: object = None) -> LiveRequest:
-        return LiveRequest(code, path, device, command, lambda name, jobs: OneAtATime(database, log, seed))
+    def request(*asked: Any, **also: Any) -> LiveRequest:
+        wanted = LiveRequest(*asked, **also)
+        return replace(wanted, open_device=lambda name, jobs: OneAtATime(database, log, seed))
 
     session.LiveRequest = request  # type: ignore[assignment, misc]
     emmy(["tune", "--code", code, "--db", str(database), "--patience", "100000", "-q"])

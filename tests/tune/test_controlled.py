@@ -28,7 +28,7 @@ from engine.measure import (
 from engine.prior import ColdModel
 from engine.search import EnumeratedSpace
 from engine.store import Store
-from engine.tune.controlled import ControlledProblem, ControlledSpace
+from engine.tune.controlled import ControlledProblem, ControlledSpace, ControlsMode
 from engine.tune.problem import CapturedProblem, Problem
 from engine.tune.settings import Objective, Settings
 from engine.vocabulary import (
@@ -103,13 +103,14 @@ def _failing(kernel: Kernel, schedule: Schedule) -> Failure | None:
 
 
 def with_controls(
-    *files: ControlsFile, after: bool = False, off_because: str = ""
+    *files: ControlsFile, after: bool = False, shared: bool = False, off_because: str = ""
 ) -> Callable[[Problem, Store], Problem]:
     def wrap(problem: Problem, store: Store) -> Problem:
         assembler = Assembler("/nowhere/ptxas", "13.3.73", "ab" * 32, True)
         each = tuple(Acceptance(file.sha256, file.name, True, changes_code=True) for file in files)
         judgement = Judgement(assembler, 90, each, off_because)
-        return ControlledProblem(problem, Controls(assembler, files), judgement, after=after)
+        mode = ControlsMode.SHARED if shared else ControlsMode.AFTER if after else ControlsMode.JOINT
+        return ControlledProblem(problem, Controls(assembler, files), judgement, mode)
 
     return wrap
 

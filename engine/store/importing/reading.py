@@ -8,6 +8,7 @@ import zlib
 from pathlib import Path
 from types import ModuleType
 
+from engine.store.connection import is_database
 from engine.store.importing import kernel_tuner_cache, t4
 from engine.store.importing.results import ForeignResults, NotResults
 
@@ -37,7 +38,7 @@ def read_results(
             except (ValueError, TypeError, OverflowError, AttributeError) as error:
                 raise NotResults(f"{path} is not imported: it is no sound {known.NAME} file ({error})") from None
     names = " and ".join(f"{known.NAME} files" for known in FORMATS)
-    raise NotResults(f"{path} is of no known format; {names} can be imported")
+    raise NotResults(f"{path} is of no known format; files of `emmy export`, {names} can be imported")
 
 
 def _unnamed(known: ModuleType, document: dict[str, object], path: Path) -> str:
@@ -66,7 +67,8 @@ def read_document(path: Path) -> dict[str, object]:
         what = "it is cut off" if error.pos >= len(error.doc.rstrip()) - 1 else "it is broken"
         raise NotResults(f"{path} is no complete JSON: {what} at line {error.lineno}") from None
     except (ValueError, RecursionError):
-        raise NotResults(f"{path} is no JSON text") from None
+        hint = "; it is a database, and `emmy merge` reads those" if is_database(path) else ""
+        raise NotResults(f"{path} is no JSON text{hint}") from None
     if not isinstance(document, dict):
         raise NotResults(f"{path} is JSON, but no object; it is not of a known format")
     return document
