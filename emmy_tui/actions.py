@@ -85,7 +85,7 @@ _TABS = {
     FAILURES: "What failed, by cause",
     PRIOR: "What the prior predicts, and how far that is to be trusted",
     COMPARE: "Two runs, kernel by kernel",
-    PINS: "What a person chose",
+    PINS: "What a person chose, what others suggest, and what would deploy now",
 }
 
 ACTIONS: tuple[Action, ...] = (
@@ -292,7 +292,10 @@ ACTIONS: tuple[Action, ...] = (
         "Open",
         "Show this kernel; open or close this node; open this row in full",
         Group.MOVE,
-        _on("kernels", "tree", "plan", "variants", "clusters", "cluster", "pins", "pairs", "ranked"),
+        _on(
+            *("kernels", "tree", "plan", "variants", "clusters", "cluster"),
+            *("pins", "suggestions", "deploys", "pairs", "ranked"),
+        ),
         _FOCUS_FIRST,
         in_list=True,
         footer=5,

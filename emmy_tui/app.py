@@ -8,6 +8,7 @@ engine does.
 from __future__ import annotations
 
 import contextlib
+import gc
 import logging
 import sys
 import threading
@@ -53,6 +54,8 @@ LOG = logging.getLogger("emmy_tui")
 
 MIN_WIDTH, MIN_HEIGHT = 60, 15
 CATCH_UP_S = 0.02
+LARGE_TREE = 100_000
+"""Nodes from which a look of the garbage collector at all of them would be felt."""
 
 
 class EmmyApp(Verbs):
@@ -91,6 +94,7 @@ class EmmyApp(Verbs):
         self._feed = None
         self._leaving = False
         self._catching_up = False
+        self._spared = LARGE_TREE // 2
         self.desk = Desk(self._on_this_thread)
         self.outlet = Outlet(
             self._say, self._send, folder=self.look.export_folder, copy_file=self.look.copy_file, clock=clock
@@ -268,8 +272,15 @@ class EmmyApp(Verbs):
         view.snapshot, view.clock, view.state, view.reason = feed.snapshot, feed.clock, feed.state, feed.reason
         view.frozen, view.held, view.dropped = feed.frozen, feed.held, feed.source.dropped
         view.badges = feed.source.badges
+        self._spare_large_tree(len(view.snapshot.nodes))
         if not view.busy:
             view.stop_asked_at = None
+
+    def _spare_large_tree(self, nodes: int) -> None:
+        """Take what a large tree is made of out of the collector's sight: it stays until the run is gone."""
+        if nodes >= 2 * self._spared:
+            self._spared = nodes
+            gc.freeze()
 
     def _catch_up(self) -> None:
         """Fold the backlog in short bites between pulses, leaving room for keys."""

@@ -32,11 +32,12 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One run, and the database that it is in."""
+    """One run, the database that it is in, and what proved ptxas controls in it ("" for a run without)."""
 
     path: Path
     run: StoredRun
     kernels: tuple[KernelResult, ...]
+    controls: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,4 +182,15 @@ def _partner(runs: Sequence[StoredRun], a: StoredRun, wanted: str) -> StoredRun:
 
 
 def _side(store: Store, run: StoredRun) -> Side:
-    return Side(store.path, run, store.run_results(run.id))
+    return Side(store.path, run, store.run_results(run.id), _controls(store, run))
+
+
+def _controls(store: Store, run: StoredRun) -> str:
+    """The canary, and a kernel timed against itself beside it."""
+    checked = store.controls_checked(run.id)
+    if checked is None:
+        return ""
+    if not checked.on:
+        return f"controls off: {checked.reason}"
+    canary = f"without optimization {checked.slowdown:.2f}x, against itself {checked.control_ratio:.3f}x"
+    return f"controls {checked.mode}: {checked.offered} files, {canary}"

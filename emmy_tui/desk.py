@@ -69,6 +69,25 @@ class Desk:
         """Write through a writer that is open for this act only."""
         self._put(f"write {self._open} {id(act)}", _Job(act, then, failed, writes=True))
 
+    def aside(self, work: Callable[[], T], then: Callable[[T], None], failed: Callable[[str], None]) -> None:
+        """What needs no database and takes long, on a thread of its own. An error's text is for a person."""
+        with self._wake:
+            if self._closed:
+                return
+            self._open += 1
+
+        def run() -> None:
+            answer, sentence = None, None
+            try:
+                answer = work()
+            except Exception as error:
+                LOG.warning("work aside of the screen failed", exc_info=True)
+                sentence = str(error) or type(error).__name__
+            job = _Job(lambda store: None, then, failed)
+            self._deliver(lambda: self._hand_over(job, answer, sentence))
+
+        threading.Thread(target=run, name="emmy-aside", daemon=True).start()
+
     def _put(self, topic: str, job: _Job) -> None:
         with self._wake:
             if self._closed:

@@ -11,7 +11,7 @@ from textual.screen import ModalScreen
 
 from emmy_tui.action import Group, Now
 from emmy_tui.actions import ACTIONS, Keys, keys_of, spoken
-from emmy_tui.text import Line, Tone, left, line_width
+from emmy_tui.text import Line, Tone, left, line_width, wrap
 from emmy_tui.view import View
 from emmy_tui.widgets.panel import ListPanel, titled
 from engine import __version__
@@ -71,22 +71,24 @@ class Dialog(ModalScreen[str]):
         self.dismiss(word)
 
 
-def help_lines(now: Now, keys: Keys | None = None) -> list[Line]:
-    """Every action under its heading; what doesn't work now is dim and says why."""
+WRITTEN = 14
+"""Cells of the keys in the help."""
+
+
+def help_lines(now: Now, keys: Keys | None = None, width: int = 200) -> list[Line]:
+    """Every action under its heading, in at most `width` cells; what doesn't work now is dim and says why."""
     lines: list[Line] = []
     for group in Group:
         lines += [[], [(str(group), Tone.HEAD)]] if lines else [[(str(group), Tone.HEAD)]]
         for action in (action for action in ACTIONS if action.group is group):
             written = " ".join(spoken(key) for key in keys_of(action, keys))
             works = action.when(now)
-            line: Line = [
-                ("  " + left(written, 12), Tone.KEY if works else Tone.DIM),
-                (action.meaning, Tone.PLAIN if works else Tone.DIM),
-            ]
             reason = "" if works else action.why_not(now)
-            if reason:
-                line.append((f"  ({reason})", Tone.DIM))
-            lines.append(line)
+            text = f"{action.meaning}  ({reason})" if reason else action.meaning
+            rows = wrap(text, max(20, width - WRITTEN))
+            heads = ["  " + left(written, WRITTEN - 2), *[" " * WRITTEN] * (len(rows) - 1)]
+            for head, row in zip(heads, rows, strict=True):
+                lines.append([(head, Tone.KEY if works else Tone.DIM), (row, Tone.PLAIN if works else Tone.DIM)])
     return lines
 
 
@@ -95,8 +97,9 @@ class Help(Dialog):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,question_mark,f1,enter", "answer", show=False)]
 
-    def __init__(self, view: View, now: Now) -> None:
-        super().__init__(TextPanel(view, help_lines(now, view.keys), f"Keys of emmy-tui {__version__}", "esc closes"))
+    def __init__(self, view: View, now: Now, width: int) -> None:
+        lines = help_lines(now, view.keys, width)
+        super().__init__(TextPanel(view, lines, f"Keys of emmy-tui {__version__}", "esc closes"))
 
 
 class Reading(Dialog):
@@ -104,8 +107,8 @@ class Reading(Dialog):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,enter", "answer", show=False)]
 
-    def __init__(self, view: View, lines: Sequence[Line], title: str) -> None:
-        super().__init__(TextPanel(view, lines, title, "esc closes"))
+    def __init__(self, view: View, lines: Sequence[Line], title: str, note: str = "esc closes") -> None:
+        super().__init__(TextPanel(view, lines, title, note))
 
 
 def leave_lines() -> list[Line]:

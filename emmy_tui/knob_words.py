@@ -24,6 +24,8 @@ _SHORT = {
 """Knobs with numbers; the letter and the number are one word, as in M64. Other values stand for themselves."""
 
 
+ACF_DIGITS = 8
+"""Of the sha256 of a controls file, what tells the files of one search apart."""
 _SHORT_VALUES = {"descriptor": "desc", "pointer": "ptr", "evict_first": "first", "evict_last": "last"}
 
 
@@ -47,7 +49,9 @@ def short_words(knobs: Mapping[str, KnobValue]) -> str:
         knob = KNOBS.get(name)
         if knob is not None and value == knob.off and type(value) is type(knob.off):
             continue
-        if name in _SHORT:
+        if name == "ACF":
+            words.append(f"ACF={value_text(value)[:ACF_DIGITS]}")
+        elif name in _SHORT:
             words.append(f"{_SHORT[name]}{value_text(value)}")
         elif isinstance(value, bool) and knob is not None:
             words.append(name.lower()[:4])

@@ -15,7 +15,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from emmy_tui import terminal
 from emmy_tui.config import BadConfig
@@ -30,6 +30,10 @@ FAILED = 1
 BAD_INPUT = 2
 CLOSE_S = 3.0
 
+LARGEST = 2**31 - 1
+"""The largest count or seed: what a database and every random generator can hold."""
+
+PATIENCE_HELP = "candidates without a new best that end a kernel's search (default: 50)"
 SEED_HELP = "0 follows the prior as it is; another number takes another path, always the same one (default: 0)"
 EXAMPLES = """\
 ways in:
@@ -40,31 +44,38 @@ ways in:
 """
 
 
+class _Parser(argparse.ArgumentParser):
+    """What can't be understood is one sentence, as every other refusal is."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(BAD_INPUT, f"{self.prog}: {message}; see `{self.prog} --help`\n")
+
+
 def arguments_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="emmy-tui",
         description="Watch a kernel search: live, replayed, or from its database.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("database", nargs="?", type=Path, metavar="DB", help="database to look through or to watch")
-    parser.add_argument("--code", metavar="TEXT", help="PyTorch expression to tune on this machine's GPU")
+    parser.add_argument("--code", metavar="TEXT", help="Python text to tune here: its last statement is a call")
     parser.add_argument("--demo", action="store_true", help="replay the recorded demo search")
     parser.add_argument("--db", type=Path, metavar="PATH", help="database that --code writes (default: the user's)")
     parser.add_argument("--device", default="cuda:0", metavar="NAME", help="device of --code (default: cuda:0)")
-    parser.add_argument("--pace", type=_not_negative, metavar="X", help="seconds a candidate in a replay")
-    parser.add_argument(
-        "--patience", type=_at_least_one, default=50, metavar="N", help="candidates since the last best"
-    )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help=SEED_HELP)
+    parser.add_argument("--pace", type=_not_negative, metavar="S", help="seconds that a replayed candidate takes")
+    parser.add_argument("--patience", type=_at_least_one, default=50, metavar="N", help=PATIENCE_HELP)
+    parser.add_argument("--seed", type=_seed, default=0, metavar="N", help=SEED_HELP)
     parser.add_argument("--read-only", action="store_true", help="never write to the database")
     parser.add_argument("--fps", type=_frames, metavar="N", help="redraws a second, 1 to 30 (default: 4, over SSH 2)")
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII only")
     parser.add_argument("--theme", metavar="NAME", help="dark, light, terminal (its own colours), or a Textual theme")
     parser.add_argument("--light", action="store_true", help="colors for a light terminal; the same as --theme light")
     parser.add_argument("--once", action="store_true", help="print one plain frame and exit")
-    parser.add_argument("--log-file", type=Path, metavar="P", help="where the log and stray output go")
-    parser.add_argument("--config", type=Path, metavar="P", help="config file (default: in the user's config folder)")
+    parser.add_argument("--log-file", type=Path, metavar="PATH", help="where the log and stray output go")
+    parser.add_argument(
+        "--config", type=Path, metavar="PATH", help="config file (default: in the user's config folder)"
+    )
     parser.add_argument("--print-config", action="store_true", help="print the settings as a config file and exit")
     parser.add_argument("--version", action="version", version=f"emmy-tui {__version__}")
     return parser
@@ -72,15 +83,22 @@ def arguments_parser() -> argparse.ArgumentParser:
 
 def _not_negative(text: str) -> float:
     value = float(text)
-    if not 0 <= value < 3600:
+    if not 0 <= value <= 3600:
         raise argparse.ArgumentTypeError(f"{text} is not between 0 and 3600 seconds")
     return value
 
 
 def _at_least_one(text: str) -> int:
     value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not 1 or more")
+    if not 1 <= value <= LARGEST:
+        raise argparse.ArgumentTypeError(f"{text} is not between 1 and {LARGEST}")
+    return value
+
+
+def _seed(text: str) -> int:
+    value = int(text)
+    if not 0 <= value <= LARGEST:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and {LARGEST}")
     return value
 
 

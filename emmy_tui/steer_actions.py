@@ -19,7 +19,7 @@ def _may_retune(now: Now) -> bool:
 def _why_no_retune(now: Now) -> str:
     if not now.writable:
         return "The database is opened for reading only"
-    return "There is no pin" if now.tab == PINS else "No kernel is known yet"
+    return "There is no row" if now.tab == PINS else "No kernel is known yet"
 
 
 STEER_ACTIONS: tuple[Action, ...] = (
@@ -93,7 +93,7 @@ STEER_ACTIONS: tuple[Action, ...] = (
         "measure",
         ("m",),
         "Measure",
-        "Measure this pin now, and nothing else",
+        "Measure these knob values now, and nothing else",
         Group.RUN,
         _may_retune,
         _why_no_retune,

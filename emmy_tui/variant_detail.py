@@ -7,11 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from emmy_tui import format as fmt
-from emmy_tui.knob_words import in_order, long_words, value_text
+from emmy_tui.knob_words import ACF_DIGITS, in_order, long_words, value_text
+from emmy_tui.predicting import Predictions
 from emmy_tui.text import Glyphs, Line, Tone, clean, left, wrap
-from engine.codegen import illegal_because, render
+from engine.codegen import KernelSource, illegal_because, render
 from engine.ir import GraphError
 from engine.ir.kernel import Kernel
+from engine.ir.roofline import floor_us
 from engine.store import Candidate, Store, StoreError
 from engine.vocabulary import Context, Schedule, Target
 
@@ -28,19 +30,46 @@ class Detail:
     command: str
     source: str
     why_none: str
+    floor: tuple[float, str] | None = None
+    predicted: tuple[float, str] | None = None
+    controls: str = ""
 
 
-def read_detail(row: Candidate) -> Callable[[Store], Detail]:
-    """The question that a desk answers."""
+def read_detail(row: Candidate, kept: Predictions | None = None) -> Callable[[Store], Detail]:
+    """The question that a desk answers. `kept` predicts, and keeps what it read."""
+    predictions = kept or Predictions()
 
     def question(store: Store) -> Detail:
         contexts = {context.key: context for context in store.contexts()}
         context = contexts.get(row.context)
         versions = context_text(context) if context else ""
         source, why_none = source_text(store, row)
-        return Detail(row, versions, command_of(store, row), source, why_none)
+        predicted = predictions.of(store, [row]).get(row.number)
+        prior = (predicted, predictions.version(store)) if predicted is not None else None
+        return Detail(
+            row, versions, command_of(store, row), source, why_none, _floor(store, row), prior, _controls(store, row)
+        )
 
     return question
+
+
+def _controls(store: Store, row: Candidate) -> str:
+    """What a person called the controls file of the row; "" without one."""
+    sha256 = str(row.schedule.get("ACF", ""))
+    try:
+        kept = store.controls_file(sha256) if sha256 else None
+    except StoreError as error:
+        return str(error)
+    return f"{kept.name} ({sha256[:ACF_DIGITS]})" if kept is not None else sha256[:ACF_DIGITS]
+
+
+def _floor(store: Store, row: Candidate) -> tuple[float, str] | None:
+    """The floor of the row's kernel in us and what sets it, where the GPU's ceilings were measured."""
+    try:
+        ceilings = store.ceilings(row.context)
+        return floor_us(store.kernel(row.kernel), ceilings) if ceilings is not None else None
+    except (StoreError, GraphError):
+        return None
 
 
 def context_text(context: Context) -> str:
@@ -60,13 +89,19 @@ def source_text(store: Store, row: Candidate) -> tuple[str, str]:
 
 def rendered(kernel: Kernel, schedule: Schedule, target: Target) -> tuple[str, str]:
     """As `source_text`, of a kernel that was read."""
+    source, why_none = rendered_source(kernel, schedule, target)
+    return (source.text if source else ""), why_none
+
+
+def rendered_source(kernel: Kernel, schedule: Schedule, target: Target) -> tuple[KernelSource | None, str]:
+    """The source with what a launch needs, or None and why."""
     if kernel.foreign is not None:
-        return "", NO_SOURCE
+        return None, NO_SOURCE
     try:
         reason = illegal_because(kernel, schedule, target)
-        return ("", reason) if reason else (render(kernel, schedule, target).text, "")
+        return (None, reason) if reason else (render(kernel, schedule, target), "")
     except Exception as error:  # a body from elsewhere may be odd in any way; the screen goes on
-        return "", f"No source can be generated for this body: {type(error).__name__}: {str(error)[:200]}"
+        return None, f"No source can be generated for this body: {type(error).__name__}: {str(error)[:200]}"
 
 
 def command_of(store: Store, row: Candidate) -> str:
@@ -104,6 +139,7 @@ def _facts(detail: Detail) -> list[tuple[str, str, Tone]]:
         facts.append(("ranking", _interval(row), Tone.PLAIN))
     if row.deploy_us is not None:
         facts.append(("deploy", f"{fmt.us(row.deploy_us)} us", Tone.PLAIN))
+    facts += [(label, text, Tone.PLAIN) for label, text in _beside(detail)]
     if row.failure:
         facts.append(("failure", row.failure, Tone.BAD))
     if row.cause:
@@ -112,6 +148,8 @@ def _facts(detail: Detail) -> list[tuple[str, str, Tone]]:
         ("registers", row.registers),
         ("spills", row.spills),
         ("shared memory", None if row.shared_bytes is None else f"{row.shared_bytes} bytes"),
+        ("code", None if row.code_bytes is None else f"{row.code_bytes} bytes"),
+        ("controls", detail.controls or None),
         ("error", None if row.error is None else f"{row.error:.2e} of the reference's norm"),
         ("compiled in", None if row.compile_s is None else f"{row.compile_s:.2f} s"),
         ("measured", None if row.measured_at is None else fmt.moment(row.measured_at)),
@@ -123,6 +161,20 @@ def _facts(detail: Detail) -> list[tuple[str, str, Tone]]:
         if value is not None:
             facts.append((label, str(value), Tone.PLAIN))
     return facts
+
+
+def _beside(detail: Detail) -> list[tuple[str, str]]:
+    """What a time is to be seen beside: the prior's prediction and the floor of the kernel."""
+    row, told = detail.row, []
+    if detail.predicted is not None:
+        us, prior = detail.predicted
+        off = fmt.change(us, row.us if row.us is not None else row.deploy_us)
+        told.append(("predicted", f"{fmt.us(us)} us by {prior}" + (f", measured {off} %" if off != "-" else "")))
+    if detail.floor is not None and detail.floor[0] > 0:
+        us, bound = detail.floor
+        over = f", this takes {row.best_us / us:.2f} times that" if row.best_us is not None else ""
+        told.append(("floor", f"{fmt.us(us)} us by {bound}{over}"))
+    return told
 
 
 def _interval(row: Candidate) -> str:
@@ -171,6 +223,7 @@ def _compared_facts(first: Candidate, second: Candidate) -> list[tuple[str, str,
         both("registers", lambda row: number(row.registers)),
         both("spills", lambda row: number(row.spills)),
         both("shared bytes", lambda row: number(row.shared_bytes)),
+        both("code bytes", lambda row: number(row.code_bytes)),
         both("status", lambda row: row.failure or row.status),
     ]
 

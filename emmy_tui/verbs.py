@@ -96,7 +96,7 @@ class Verbs(App[None]):
             self.push_screen(CommandPalette(placeholder="Search for an action", id="--command-palette"))
 
     def action_help(self) -> None:
-        self.push_screen(Help(self.view, self.now))
+        self.push_screen(Help(self.view, self.now, min(110, self.size.width - 4)))
 
     def action_toggle_theme(self) -> None:
         self.theme = theme_after(self.current_theme, self.look.theme)

@@ -66,18 +66,32 @@ def why_lines(view: View, width: int) -> list[Line]:
     lines: list[Line] = [[(row, Tone.HEAD)] for row in wrap(knobs, width)]
     terms = sibling_terms(snapshot, view.node)
     lines += _verdict(view, node, terms, width)
-    if terms:
-        lines += [[], *_table(view, node, terms, width)]
-    return [*lines, [], *_evidence(view, node, width)]
+    lines += [[], *_evidence(view, node, width)]
+    below = _table(view, node, terms, width) if terms else _way(view, node, width)
+    return [*lines, [], *below] if below else lines
+
+
+def _came_to(path: list[NodeRow], own: Terms, siblings: int) -> str:
+    """Of a node that was tried: what it led to, and its place by the prior: that says why, a score what is next."""
+    us, best = own.node.best_us, path[0].best_us
+    if us is None or not own.node.visits:
+        return ""
+    beside = ", the best of the tree" if us == best else f"; the tree's best is {fmt.us(best)}"
+    return f"It led to {fmt.us(us)} us{beside}. The prior put it at number {own.rank} of {siblings}."
 
 
 def _verdict(view: View, node: NodeRow, terms: list[Terms], width: int) -> list[Line]:
+    came_to = ""
     if not terms:
-        text = "The root of a tree: every search begins here."
+        text = "The root of a tree: every search begins here. Below: the choices that led to its best."
+        if node.best_us is None:
+            text = "The root of a tree: every search begins here."
     else:
+        path = node_path(view.snapshot, node.node)
         place = next(place for place, one in enumerate(terms, 1) if one.node is node)
         own = terms[place - 1]
         first = terms[0]
+        came_to = _came_to(path, own, len(terms))
         text = f"Its score is number {place} of {len(terms)} siblings: Q {own.q:.3f} + U {own.u:.3f} = {own.score:.3f}."
         if place > 1:
             term = "Q, what was measured" if first.q - own.q >= first.u - own.u else "U, the prior and few visits"
@@ -86,7 +100,27 @@ def _verdict(view: View, node: NodeRow, terms: list[Terms], width: int) -> list[
             text += f" It is {node.state}, so nothing is left to try below it."
         else:
             text += " The next candidate goes this way, as long as those in flight don't change it."
-    return [[(row, Tone.PLAIN)] for row in wrap(text, width)]
+    return [[(row, Tone.PLAIN)] for said in (came_to, text) if said for row in wrap(said, width)]
+
+
+def _way(view: View, root: NodeRow, width: int) -> list[Line]:
+    """Each choice on the way from the root to its best, with the place that the prior gave it among its siblings."""
+    snapshot, glyphs = view.snapshot, view.glyphs
+    name = max(8, width - 34)
+    numbers = (("prior", 7), ("rank", 9), ("visits", 8), ("best us", 9))
+    lines: list[Line] = [[(left("  choice", name) + "".join(right(text, size) for text, size in numbers), Tone.DIM)]]
+    node = root
+    while node.best_us is not None:
+        below = (snapshot.nodes[child] for child in node.children)
+        found = next((one for one in below if one.best_us is not None and one.best_us <= (node.best_us or 0.0)), None)
+        if found is None:
+            break
+        own = next(one for one in sibling_terms(snapshot, found.node) if one.node is found)
+        cells = right(f"{found.prior:.2f}", 7) + right(f"{own.rank} of {len(node.children)}", 9)
+        cells += right(fmt.count(found.visits), 8) + right(fmt.us(found.best_us), 9)
+        lines.append([(left(f"  {clean(found.label, glyphs)}", name, glyphs) + cells, Tone.PLAIN)])
+        node = found
+    return lines if len(lines) > 1 else []
 
 
 def _table(view: View, node: NodeRow, terms: list[Terms], width: int) -> list[Line]:

@@ -36,6 +36,7 @@ TABS = {
     "variant": ("2", "enter"),
     "failures": ("3",),
     "prior": ("4",),
+    "compare": ("5",),
     "pins": ("6",),
 }
 """Name of a picture of the browsed database, and the keys that lead there."""

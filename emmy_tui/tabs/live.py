@@ -205,10 +205,15 @@ class LiveTab(Tab):
         orders = list(KernelOrder)
         panel = self.kernel_panel
         panel.order = orders[(orders.index(panel.order) + 1) % len(orders)]
-        panel.move_to(0)
+        self._show_first_kernel()
 
     def action_reverse_kernels(self) -> None:
         self.kernel_panel.reversed = not self.kernel_panel.reversed
+        self._show_first_kernel()
+
+    def _show_first_kernel(self) -> None:
+        """Who sorts wants to see what comes first, and to open it."""
+        self.focus_panel("kernels")
         self.kernel_panel.move_to(0)
 
     def action_skip(self) -> None:

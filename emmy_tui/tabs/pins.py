@@ -1,16 +1,25 @@
-"""The Pins tab: what a person chose, how it stands, and how to choose something that was never measured."""
+"""The Pins tab: what a person chose, what came from elsewhere, and what each kernel would run as now.
+
+The three answer one question, what will be built: pins decide, suggestions don't, and the last list says what comes of
+all evidence. In a low terminal the focused list has the room and the others are lines that say how long they are.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
+from textual.events import DescendantFocus
 
 from emmy_tui.action import PINS
+from emmy_tui.deploying import Deploys, read_deploys
 from emmy_tui.desk import Desk
+from emmy_tui.dialogs import Reading
 from emmy_tui.knob_words import long_words
 from emmy_tui.outlet import Outlet
 from emmy_tui.pin_file import import_pins, pins_text
@@ -19,20 +28,52 @@ from emmy_tui.prompt import Prompt
 from emmy_tui.source import Again
 from emmy_tui.steering import Steering
 from emmy_tui.tabs.tab import Tab, tab_bindings
+from emmy_tui.text import Line
 from emmy_tui.view import View
-from emmy_tui.widgets.panel import ListPanel, Panel
-from emmy_tui.widgets.pin_list import PinDetail, PinList
+from emmy_tui.widgets.deploy_list import DeployList, deploy_detail
+from emmy_tui.widgets.panel import ListPanel, Panel, titled
+from emmy_tui.widgets.pin_list import PinList, pin_detail
+from emmy_tui.widgets.suggestion_list import Suggested, SuggestionList, read_suggestions, suggestion_detail
 from engine.deploy import Received
+from engine.snapshot import KernelRow
 from engine.store import PinStanding, Standing
+from engine.vocabulary import Schedule
 
-DETAIL_LINES = 10
+DETAIL_LINES, LOW_DETAIL_LINES = 10, 8
+STACKED_FROM = 30
+"""Lines of the tab from which all lists are seen."""
+CLOSED, OVERHEAD = 2, 3
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """What is under the cursor, whichever list it is in."""
+
+    kernel: str
+    label: str
+    context: str = ""
+    schedule: Schedule | None = None
+
+
+class RowDetail(Panel):
+    """The row under the cursor of the list that was focused last, in full; `ask` tells its title and lines."""
+
+    def __init__(self, view: View, ask: Callable[[int], tuple[str, list[Line]]], *, id: str = "pin") -> None:
+        super().__init__(view, id=id)
+        self._ask = ask
+
+    def title(self) -> Line:
+        return titled(self._ask(self.size.width)[0])
+
+    def lines(self, width: int, height: int) -> list[Line]:
+        return self._ask(width)[1]
 
 
 class PinsTab(Tab):
-    """The pins above, the one under the cursor below."""
+    """The lists above, the row under the cursor below."""
 
     BINDINGS: ClassVar[list[BindingType]] = tab_bindings(PINS)
-    order = ("pins",)
+    order = ("pins", "suggestions", "deploys")
     first = "pins"
 
     def __init__(self, view: View, desk: Desk, outlet: Outlet, pinning: Pinning, steering: Steering) -> None:
@@ -42,48 +83,152 @@ class PinsTab(Tab):
         self._pinning = pinning
         self._steering = steering
         self.list = PinList(view)
-        self.detail = PinDetail(view, self.list)
+        self.suggestions = SuggestionList(view)
+        self.deploys = DeployList(view)
+        self.detail = RowDetail(view, self._detail)
+        self._last = "pins"
+        self._asked = 0
 
     def compose(self) -> ComposeResult:
         with Vertical():
             yield self.list
+            yield self.suggestions
+            yield self.deploys
             yield self.detail
 
     @property
     def panels(self) -> dict[str, Panel]:
-        return {"pins": self.list, "pin": self.detail}
+        return {**self._lists, "pin": self.detail}
+
+    @property
+    def _lists(self) -> dict[str, ListPanel]:
+        return {"pins": self.list, "suggestions": self.suggestions, "deploys": self.deploys}
 
     @property
     def items(self) -> int:
-        return self.list.count()
+        return self._lists[self._last].count()
 
     def place(self, width: int, height: int) -> None:
         self.detail.display = not self.zoomed
-        self.detail.styles.height = min(DETAIL_LINES, height // 2)
+        self.suggestions.display = bool(self.suggestions.count())
+        stacked = height >= STACKED_FROM
+        self.detail.styles.height = DETAIL_LINES if stacked else min(LOW_DETAIL_LINES, height // 2)
+        opened = self._opened(stacked)
+        for name, panel in self._lists.items():
+            if self.zoomed:
+                panel.display = name == self.zoomed
+            elif name != "suggestions":
+                panel.display = True
+            needed = max(2, panel.count()) + OVERHEAD
+            closed = min(needed, height // 4) if stacked or (name == "pins" and not panel.count()) else CLOSED
+            panel.styles.height = "1fr" if name == (self.zoomed or opened) else closed
         self.call_after_refresh(self.repaint_all)
+
+    def _opened(self, stacked: bool) -> str:
+        """The list that has the room that is left."""
+        return "deploys" if stacked or not self._lists[self._last].count() else self._last
+
+    def on_descendant_focus(self, event: DescendantFocus) -> None:
+        name = self.focused_panel()
+        if name in self.order and name != self._last:
+            self._last = name
+            self.place_panels()
 
     def shown(self) -> None:
         self.ask()
 
+    def update(self, touched: set[str]) -> None:
+        """A run finds more kernels; they are asked for once the ones before have answered."""
+        done = len(self.deploys.found) >= self.deploys.wanted
+        if done and len(self.view.snapshot.kernels) > self.deploys.wanted:
+            self.ask()
+
+    def reset(self) -> None:
+        self.deploys.found, self.deploys.wanted = [], 0
+
     def ask(self) -> None:
         self._desk.ask("pins", lambda store: store.pin_standings(), self._found, self.list.forget)
+        self._desk.ask("suggestions", read_suggestions(), self._suggested, lambda sentence: None)
+        self._asked += 1
+        kernels = list(self.view.snapshot.kernels.values())
+        self.deploys.wanted, self.deploys.said = len(kernels), ""
+        self._ask_deploys(kernels, [], self._asked)
+
+    def _ask_deploys(self, kernels: list[KernelRow], found: list[Deploys], asked: int) -> None:
+        """One kernel a question, so that what a person does meanwhile goes between."""
+        if asked != self._asked:
+            return
+        if len(found) >= len(self.deploys.found) or len(found) == len(kernels):
+            self.deploys.found = list(found)
+            self._changed()
+        if len(found) == len(kernels):
+            return
+
+        def answered(one: Deploys) -> None:
+            self._ask_deploys(kernels, [*found, one], asked)
+
+        def failed(sentence: str) -> None:
+            self.deploys.wanted, self.deploys.found, self.deploys.said = 0, [], sentence
+            self._changed()
+
+        self._desk.ask("deploys", read_deploys(kernels[len(found)]), answered, failed)
 
     def _found(self, pins: tuple[PinStanding, ...]) -> None:
         self.list.show(pins)
-        self.detail.repaint()
+        self._changed()
+
+    def _suggested(self, found: tuple[Suggested, ...]) -> None:
+        self.suggestions.found = found
+        self._changed()
+
+    def _changed(self) -> None:
+        self.place_panels()
+        self.repaint_all()
         self.app.paint_frame()  # type: ignore[attr-defined]
 
     def on_list_panel_moved(self, message: ListPanel.Moved) -> None:
         message.stop()
         self.detail.repaint()
 
-    def action_pin(self) -> None:
-        """Type knob values for the kernel that the Live and Variants tabs show."""
-        kernel = self.view.kernel
-        if kernel is not None:
-            self._desk.ask("pinnable", read_pinnable(kernel.kernel), self._type, self._outlet.warn)
+    def _detail(self, width: int) -> tuple[str, list[Line]]:
+        """Title and lines of the row under the cursor."""
+        glyphs = self.view.glyphs
+        pin, suggested, deploys = self.list.current(), self.suggestions.current(), self.deploys.current()
+        if self._last == "suggestions" and suggested is not None:
+            return "Suggestion", suggestion_detail(suggested, width, glyphs)
+        if (self._last == "deploys" or pin is None) and deploys is not None:
+            return "What decides", deploy_detail(deploys, width, glyphs)
+        return "Pin", pin_detail(pin, width, glyphs) if pin is not None else []
 
-    def _type(self, pinnable: Pinnable) -> None:
+    def here(self) -> Here | None:
+        """The row under the cursor of the list that was focused last."""
+        pin, suggested, deploys = self.list.current(), self.suggestions.current(), self.deploys.current()
+        if self._last == "pins" and pin is not None:
+            return Here(pin.stored.pin.kernel_key, pin.label, pin.stored.context_key, pin.stored.pin.schedule)
+        if self._last == "suggestions" and suggested is not None:
+            return Here(suggested.one.kernel_key, suggested.label, schedule=suggested.one.schedule)
+        if self._last == "deploys" and deploys is not None:
+            return Here(deploys.kernel, deploys.label, deploys.context_key, deploys.schedule)
+        return None
+
+    def on_list_panel_entered(self, message: ListPanel.Entered) -> None:
+        """Enter: the row in full, where the panel below may be too low for it."""
+        message.stop()
+        title, lines = self._detail(max(30, min(120, self.app.size.width - 6)))
+        if lines:
+            self.app.push_screen(Reading(self.view, lines, title))
+
+    def action_pin(self) -> None:
+        """Type knob values: of the row under the cursor, else of the kernel that the Live and Variants tabs show."""
+        here, kernel = self.here(), self.view.kernel
+        offered = here.schedule if here is not None and self._last != "pins" else None
+        key = here.kernel if here is not None and offered is not None else kernel.kernel if kernel else ""
+        if key:
+            self._desk.ask(
+                "pinnable", read_pinnable(key), lambda pinnable: self._type(pinnable, offered), self._outlet.warn
+            )
+
+    def _type(self, pinnable: Pinnable, offered: Schedule | None) -> None:
         kernel = pinnable.kernel
 
         def typed(text: str | None) -> None:
@@ -91,23 +236,31 @@ class PinsTab(Tab):
                 schedule, note = read_typed(text)
                 self._pinning.pin(kernel.label or kernel.family, kernel.key, pinnable.context_key, schedule, note)
 
-        best = long_words(pinnable.best.as_dict()) + " " if pinnable.best else ""
+        begin = offered or pinnable.best
+        text = long_words(begin.as_dict()) + " " if begin else ""
         label = f"Pin knobs of {kernel.label or kernel.family} {kernel.shape_text}"
         hint = "legal; enter pins it; # begins a note; [ and ] choose another kernel before"
-        self.app.push_screen(Prompt(self.view, label, text=best, hint=hint, judge=pinnable.judge), typed)
+        self.app.push_screen(Prompt(self.view, label, text=text, hint=hint, judge=pinnable.judge), typed)
 
     def action_unpin(self) -> None:
-        one = self.list.current()
-        if one is not None:
-            self._pinning.unpin(one.label, one.stored.pin.kernel_key, one.stored.context_key)
+        here = self.here()
+        pin = next(
+            (one for one in self.list.pins if here is not None and one.stored.pin.kernel_key == here.kernel), None
+        )
+        if self._last == "pins":
+            pin = self.list.current()
+        if pin is not None:
+            self._pinning.unpin(pin.label, pin.stored.pin.kernel_key, pin.stored.context_key)
+        elif here is not None:
+            self._outlet.warn(f"{here.label} has no pin")
 
     def action_undo_pin(self) -> None:
         self._pinning.undo()
 
     def action_retune(self) -> None:
-        one = self.list.current()
-        if one is not None:
-            self._steering.retune(self.app, [Again(one.stored.pin.kernel_key, one.label)])
+        here = self.here()
+        if here is not None:
+            self._steering.retune(self.app, [Again(here.kernel, here.label)])
 
     def action_retune_stale(self) -> None:
         """Every kernel whose pin was overtaken or belongs to other versions; an unmeasured pin is measured."""
@@ -117,18 +270,17 @@ class PinsTab(Tab):
         self._steering.retune(self.app, [_again(one) for one in stale])
 
     def action_measure(self) -> None:
-        one = self.list.current()
-        if one is not None:
-            again = Again(one.stored.pin.kernel_key, one.label, one.stored.pin.schedule)
-            self._steering.retune(self.app, [again])
+        here = self.here()
+        if here is not None and here.schedule is not None:
+            self._steering.retune(self.app, [Again(here.kernel, here.label, here.schedule)])
 
     def action_acts(self) -> None:
         self._steering.list_acts(self.app)
 
     def action_copy_knobs(self) -> None:
-        one = self.list.current()
-        if one is not None:
-            self._outlet.copy(long_words(one.stored.pin.schedule.as_dict()), "knobs")
+        here = self.here()
+        if here is not None and here.schedule is not None:
+            self._outlet.copy(long_words(here.schedule.as_dict()), "knobs")
 
     def action_export(self) -> None:
         self._desk.ask("export", pins_text, lambda text: self._outlet.write("pins", {"json": text}), self._outlet.warn)

@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import BindingType
+from textual.binding import Binding, BindingType
 
 from emmy_tui.action import VARIANTS
+from emmy_tui.assembling import assembly_lines, compiled, missing_compiler, read_compilable
 from emmy_tui.desk import Desk
 from emmy_tui.dialogs import Reading
 from emmy_tui.export import Record, ask_format, candidate_record
@@ -24,19 +25,33 @@ from emmy_tui.prompt import Prompt
 from emmy_tui.source import Again
 from emmy_tui.steering import Steering
 from emmy_tui.tabs.tab import Tab, tab_bindings
+from emmy_tui.text import Line
 from emmy_tui.variant_detail import Detail, command_of, compare_lines, detail_lines, read_detail
 from emmy_tui.view import View
 from emmy_tui.widgets.kernel_name import kernel_name
 from emmy_tui.widgets.panel import Panel
 from emmy_tui.widgets.variant_list import SORTS, Shown, VariantList
+from engine.deploy import Listed
 from engine.snapshot import KernelRow
 from engine.store import Candidate, CandidateQuery, Store
 from engine.store.candidates import PAGE_LIMIT
-from engine.vocabulary import Schedule
+from engine.vocabulary import Schedule, Target
 
 FRESH_S = 2.0
 """While a run writes, the rows are asked for again at most this often."""
 EXPORT_LIMIT = 100_000
+
+
+CODE = "code"
+
+
+class VariantReading(Reading):
+    """A variant in full, from which its machine code is asked for."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("a", f"answer('{CODE}')", show=False)]
+
+    def __init__(self, view: View, lines: Sequence[Line]) -> None:
+        super().__init__(view, lines, "Variant", "a counts PTX and SASS  esc closes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +110,7 @@ class VariantsTab(Tab):
         self.call_after_refresh(self.repaint_all)
 
     def shown(self) -> None:
+        self.list.predictions.forget()
         self.hold()
         self.ask()
 
@@ -191,11 +207,38 @@ class VariantsTab(Tab):
 
     def on_variant_list_opened(self, message: VariantList.Opened) -> None:
         message.stop()
-        self._desk.ask("detail", read_detail(message.row), self._open, self._outlet.warn)
+        question = read_detail(message.row, self.list.predictions)
+        self._desk.ask("detail", question, self._open, self._outlet.warn)
 
     def _open(self, detail: Detail) -> None:
+        def answered(word: str | None) -> None:
+            if word == CODE:
+                self._assemble(detail.row)
+
         width = max(30, min(120, self.app.size.width - 6))
-        self.app.push_screen(Reading(self.view, detail_lines(detail, width, self.view.glyphs), "Variant"))
+        self.app.push_screen(VariantReading(self.view, detail_lines(detail, width, self.view.glyphs)), answered)
+
+    def action_assemble(self) -> None:
+        self._with_row(self._assemble)
+
+    def _assemble(self, row: Candidate) -> None:
+        """Compile the row on a thread of its own; what comes of it is shown where a person still looks at the tab."""
+
+        def compile_(read: tuple[Listed, Target]) -> None:
+            listed, target = read
+            if not missing_compiler():
+                self._outlet.say(f"compiling for sm_{target.capability}; this takes some seconds")
+            self._desk.aside(lambda: compiled(listed, target), lambda found: show(found, target), self._outlet.warn)
+
+        def show(found: Listed, target: Target) -> None:
+            if len(self.app.screen_stack) > 1 or self.view.tab != VARIANTS:
+                self._outlet.say("the variant is compiled; a on the Variants tab (2) shows it again")
+                return
+            width = max(30, min(120, self.app.size.width - 6))
+            lines = assembly_lines(found, target, width, self.view.glyphs)
+            self.app.push_screen(Reading(self.view, lines, "Machine code"))
+
+        self._desk.ask("assembly", read_compilable(row), compile_, self._outlet.warn)
 
     def _with_row(self, act: Callable[[Candidate], None]) -> None:
         row = self.list.current_row()

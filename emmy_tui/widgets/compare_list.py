@@ -176,7 +176,8 @@ class Sides(Panel):
 
 def side_text(side: Side, glyphs: Glyphs) -> str:
     run = side.run
-    return clean(f"{run.id[:8]}  {fmt.moment(run.started_at)}  {run.target}  {run.gpu}  {side.path.name}", glyphs)
+    words = (run.id[:8], fmt.moment(run.started_at), run.target, run.gpu, side.path.name, side.controls)
+    return clean("  ".join(word for word in words if word), glyphs)
 
 
 def _value(value: KnobValue | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from emmy_tui import format as fmt
+from emmy_tui.source import Mode
 from emmy_tui.text import Line, Tone, clean, left, right
 from emmy_tui.view import View
 from emmy_tui.widgets.kernel_name import kernel_name
@@ -45,7 +46,7 @@ class HealthPanel(ListPanel):
 
     def entries(self) -> list[Entry]:
         snapshot = self.view.snapshot
-        entries = [(line, None) for line in (*_shares(snapshot), *_gpus(self.view))]
+        entries = [(line, None) for line in (*_shares(self.view), *_gpus(self.view), *_ceilings(snapshot))]
         return [*entries, *_workers(self.view), *_compiles(self.view), *_respawned(self.view)]
 
     def count(self) -> int:
@@ -61,21 +62,32 @@ class HealthPanel(ListPanel):
         return under or next((one for _, one in entries if one is not None), None)
 
 
-def _shares(snapshot: Snapshot) -> list[Line]:
-    health = snapshot.health
+def _shares(view: View) -> list[Line]:
+    health = view.snapshot.health
     if health is None:
         return []
     floor = "not measured yet"
     if health.noise_us is not None and health.noise_share is not None:
         floor = f"{health.noise_us:.3f} us ({health.noise_share * 100:.2f}%)"
     respawns = Tone.BAD if health.respawns else Tone.PLAIN
+    idle = "" if view.mode is Mode.REPLAY else f"GPU idle {fmt.ratio(health.gpu_idle_share)}   "  # a replay uses none
     return [
         [
-            (f"GPU idle {fmt.ratio(health.gpu_idle_share)}   search {fmt.ratio(health.search_share)}   ", Tone.PLAIN),
+            (f"{idle}search {fmt.ratio(health.search_share)}   ", Tone.PLAIN),
             (f"noise floor {floor}   ", Tone.PLAIN),
             (f"respawns {health.respawns}", respawns),
         ]
     ]
+
+
+def _ceilings(snapshot: Snapshot) -> list[Line]:
+    """What the floors of the kernels are made of."""
+    found = snapshot.ceilings
+    if found is None:
+        return []
+    rates = "   ".join(f"{kind} {rate:.0f}" for kind, rate in zip(found.kinds, found.tflops, strict=True))
+    matmuls = f"   matmul {rates} TFLOP/s" if rates else ""
+    return [[("at its best  ", Tone.HEAD), (f"copy {found.copy_gbs:.0f} GB/s{matmuls}", Tone.PLAIN)]]
 
 
 def _gpus(view: View) -> list[Line]:

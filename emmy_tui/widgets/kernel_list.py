@@ -2,7 +2,8 @@
 
 `first`, `best us` and the change between them are times of the ranking regime, which alone compare with each other;
 `deploy` is the time of the chosen schedule in the deploy regime, which the sum and the shares are made of. A narrow
-panel has room for one time, `us`: the one that counts.
+panel has room for one time, `us`: the one that counts. Where the GPU's ceilings were measured, `floor` says how many
+times the least possible time that counts is, and what sets that least: m for memory, c for compute.
 """
 
 from __future__ import annotations
@@ -43,11 +44,12 @@ class Columns:
     change: int = 5
     deploy: int = 0
     share: int = 0
+    floor: int = 0
     state: int = 3
 
     @classmethod
-    def of(cls, width: int, longest: int = 24, *, alike: bool = False) -> Columns:
-        """Columns that fill `width` cells; `longest` is the widest label.
+    def of(cls, width: int, longest: int = 24, *, alike: bool = False, floors: bool = False) -> Columns:
+        """Columns that fill `width` cells; `longest` is the widest label, `floors` says that floors are known.
 
         Where kernels are `alike` by their labels, the shape gets more room: in a narrow panel, the change's place.
         """
@@ -57,9 +59,22 @@ class Columns:
             taken = plain.trials + plain.best + change + plain.state + 3 + (change > 0)
             return replace(plain, label=max(4, width - 2 - taken))
         first, share = (7, 6) if width >= 74 else (0, 0)
+        floor = 6 if floors else 0
+        if floor and width < 90:
+            first = 0
         state = 10 if width >= 90 else 3
-        columns = cls(0, 0, 4, 4, first, 7, 5, 7, share, state)
-        widths = (columns.times, columns.trials, first, columns.best, columns.change, columns.deploy, share, state)
+        columns = cls(0, 0, 4, 4, first, 7, 5, 7, share, floor, state)
+        widths = (
+            columns.times,
+            columns.trials,
+            first,
+            columns.best,
+            columns.change,
+            columns.deploy,
+            share,
+            floor,
+            state,
+        )
         rest = max(12, width - 2 - sum(widths) - sum(width > 0 for width in widths) - 1)
         most = rest * 5 // 12 if alike else rest * 6 // 11
         label = min(max(6, longest), max(6, most))
@@ -95,6 +110,8 @@ def header_line(columns: Columns, glyphs: Glyphs) -> Line:
         cells.append(right("deploy", columns.deploy))
     if columns.share:
         cells.append(right("of all", columns.share))
+    if columns.floor:
+        cells.append(right(f"{glyphs.times}floor", columns.floor))
     cells.append(left("state" if columns.state > 5 else "st", columns.state))
     return [(" ".join(cells), Tone.DIM)]
 
@@ -129,6 +146,8 @@ def kernel_line(
     if columns.share:
         part = None if row.chosen_us is None or count is None else row.chosen_us * count
         spans.append((right(fmt.share(part, total), columns.share) + " ", Tone.PLAIN))
+    if columns.floor:
+        spans.append((right(floor_text(row), columns.floor) + " ", Tone.PLAIN))
     only_failed = row.failed and row.best_us is None
     if columns.state > 5:
         text = f"{glyph} {word}" + (f" {row.failed}" if only_failed else "")
@@ -136,6 +155,16 @@ def kernel_line(
         text = f"{glyph}{row.failed}" if only_failed else glyph
     spans.append((left(text, columns.state, glyphs), tone))
     return spans
+
+
+def floor_text(row: KernelRow) -> str:
+    """How many times its floor a kernel takes, and what binds: 1.83m, 12.4c."""
+    over = row.over_floor
+    return (
+        "-"
+        if over is None
+        else (f"{over:.2f}" if over < 10 else f"{over:.1f}" if over < 1000 else ">999") + row.bound[:1]
+    )
 
 
 def longest_label(snapshot: Snapshot) -> int:
@@ -173,7 +202,8 @@ class KernelList(ListPanel):
 
     def _columns(self, width: int) -> Columns:
         snapshot = self.view.snapshot
-        return Columns.of(width, longest_label(snapshot), alike=bool(equal_labels(snapshot)))
+        floors = any(row.floor_us is not None for row in snapshot.kernels.values())
+        return Columns.of(width, longest_label(snapshot), alike=bool(equal_labels(snapshot)), floors=floors)
 
     def footing(self, width: int, height: int) -> list[Line]:
         if height < TOTALS_FROM or width < 40:
@@ -181,13 +211,19 @@ class KernelList(ListPanel):
         return [[], *total_lines(self.view, width)]
 
     def ordered(self) -> list[KernelRow]:
-        """All kernels in the order of the list. What has no time comes last; reversed, first."""
+        """All kernels in the order of the list. What has no time comes last; reversed, first.
+
+        By cost, kernels of other programs come after those that the sum is made of.
+        """
         snapshot = self.view.snapshot
         rows = list(snapshot.kernels.values())
         if self.order is not KernelOrder.RUN:
             counts = {row.kernel: occurs for row, occurs in snapshot.counted_kernels()}
-            by_cost = self.order is KernelOrder.COST
-            rows.sort(key=lambda row: -(row.chosen_us or 0.0) * (counts.get(row.kernel, 0) if by_cost else 1))
+            if self.order is KernelOrder.COST:
+                rows.sort(key=lambda row: -(row.chosen_us or 0.0) * row.count)
+                rows.sort(key=lambda row: -(row.chosen_us or 0.0) * counts.get(row.kernel, 0))
+            else:
+                rows.sort(key=lambda row: -(row.chosen_us or 0.0))
         return rows[::-1] if self.reversed else rows
 
     def rows(self, start: int, count: int, width: int) -> list[Line]:
@@ -205,7 +241,7 @@ class KernelList(ListPanel):
                 row is shown,
                 columns,
                 self.view.glyphs,
-                None if columns.shape else short_name(row, snapshot, columns.label),
+                None if columns.shape else short_name(row, snapshot, columns.label, self.view.glyphs),
                 row.kernel in self.view.marked,
             )
             for row in rows

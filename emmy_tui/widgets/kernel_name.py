@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from emmy_tui.text import crop, width_of
+from emmy_tui.text import UNICODE, Glyphs, crop, width_of
 from engine.snapshot import KernelRow, Snapshot
 
 SHORT = 4
@@ -29,10 +29,10 @@ def kernel_name(row: KernelRow, snapshot: Snapshot) -> str:
     return f"{row.label} {telling_shape(row, snapshot)}" if row.label in equal_labels(snapshot) else row.label
 
 
-def short_name(row: KernelRow, snapshot: Snapshot, width: int) -> str:
+def short_name(row: KernelRow, snapshot: Snapshot, width: int, glyphs: Glyphs = UNICODE) -> str:
     """The name in `width` cells: the label is cut before the shape is."""
     if row.label not in equal_labels(snapshot):
         return row.label
     shape = telling_shape(row, snapshot)
     room = max(SHORT, width - width_of(shape) - 1)
-    return f"{crop(row.label, room)} {shape}"
+    return f"{crop(row.label, room, glyphs)} {shape}"

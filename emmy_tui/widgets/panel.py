@@ -216,6 +216,13 @@ class ListPanel(Panel, can_focus=True):
             super().__init__()
             self.panel = panel
 
+    class Entered(Message):
+        """A person pressed enter on a row of `panel`, which has no answer of its own."""
+
+        def __init__(self, panel: ListPanel) -> None:
+            super().__init__()
+            self.panel = panel
+
     def __init__(self, view: View, *, id: str) -> None:
         super().__init__(view, id=id)
         self.cursor = 0
@@ -317,7 +324,9 @@ class ListPanel(Panel, can_focus=True):
     def action_last(self) -> None:
         self.move_to(self.count() - 1)
 
-    def action_select(self) -> None: ...
+    def action_select(self) -> None:
+        if self.count():
+            self.post_message(self.Entered(self))
 
     def action_unfold(self) -> None: ...
 

@@ -8,7 +8,7 @@ from emmy_tui import format as fmt
 from emmy_tui.knob_words import long_words, short_words
 from emmy_tui.text import Glyphs, Line, Tone, clean, left, right, wrap
 from emmy_tui.view import View
-from emmy_tui.widgets.panel import ListPanel, Panel, titled
+from emmy_tui.widgets.panel import ListPanel, titled
 from engine.store import PinStanding, Standing
 
 LABEL = 10
@@ -108,32 +108,20 @@ _MEANING = {
 }
 
 
-class PinDetail(Panel):
+def pin_detail(one: PinStanding, width: int, glyphs: Glyphs) -> list[Line]:
     """What the list has no room for."""
-
-    def __init__(self, view: View, pins: PinList, *, id: str = "pin") -> None:
-        super().__init__(view, id=id)
-        self._pins = pins
-
-    def title(self) -> Line:
-        return titled("Pin")
-
-    def lines(self, width: int, height: int) -> list[Line]:
-        one = self._pins.current()
-        if one is None:
-            return []
-        glyphs, pin = self.view.glyphs, one.stored.pin
-        best = long_words(one.best_schedule.as_dict()) if one.best_schedule else "-"
-        facts = (
-            ("kernel", f"{one.label} {one.shape} {pin.kernel_key}", Tone.HEAD),
-            ("pinned", long_words(pin.schedule.as_dict()), Tone.ACCENT),
-            ("best now", f"{fmt.us(one.best_us)} us  {best}", Tone.PLAIN),
-            ("state", f"{_SHORT[one.standing]}: {_MEANING[one.standing]}", _TONES.get(one.standing, Tone.BUSY)),
-            ("by", f"{pin.author}, {fmt.moment(pin.at)}, {one.gpu}", Tone.PLAIN),
-            ("note", pin.note, Tone.PLAIN),
-        )
-        lines: list[Line] = []
-        for label, value, tone in facts:
-            for number, text in enumerate(wrap(clean(value, glyphs), max(1, width - LABEL)) if value else ()):
-                lines.append([(left("" if number else label, LABEL), Tone.DIM), (text, tone)])
-        return lines
+    pin = one.stored.pin
+    best = long_words(one.best_schedule.as_dict()) if one.best_schedule else "-"
+    facts = (
+        ("kernel", f"{one.label} {one.shape} {pin.kernel_key}", Tone.HEAD),
+        ("pinned", long_words(pin.schedule.as_dict()), Tone.ACCENT),
+        ("best now", f"{fmt.us(one.best_us)} us  {best}", Tone.PLAIN),
+        ("state", f"{_SHORT[one.standing]}: {_MEANING[one.standing]}", _TONES.get(one.standing, Tone.BUSY)),
+        ("by", f"{pin.author}, {fmt.moment(pin.at)}, {one.gpu}", Tone.PLAIN),
+        ("note", pin.note, Tone.PLAIN),
+    )
+    lines: list[Line] = []
+    for label, value, tone in facts:
+        for number, text in enumerate(wrap(clean(value, glyphs), max(1, width - LABEL)) if value else ()):
+            lines.append([(left("" if number else label, LABEL), Tone.DIM), (text, tone)])
+    return lines

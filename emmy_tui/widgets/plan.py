@@ -150,7 +150,7 @@ def decision_rows(row: GroupingRow | None, width: int, view: View) -> list[str]:
     """The structural options that led here, as text."""
     if row is None:
         return []
-    text = "decided: " + ("; ".join(row.decisions) or "nothing: there is no structural fork")
+    text = "decided: " + ("; ".join(row.decisions) or "nothing, as there is no structural fork")
     return wrap(clean(text, view.glyphs), max(1, width))
 
 

@@ -121,7 +121,9 @@ def scatter_lines(pairs: Sequence[PredictedPair], width: int, height: int, glyph
         lines.append([(right(label, AXIS) + bar, Tone.DIM), *_cells(canvas, y, glyphs.ascii)])
     lines.append([(" " * AXIS + ("+" if glyphs.ascii else "└") + glyphs.horizontal * canvas.width, Tone.DIM)])
     ends = f"{fmt.us(high)} us"
-    middle = left(f"{fmt.us(low)}  predicted; up: measured", max(0, canvas.width - len(ends)), glyphs)
+    room = max(0, canvas.width - len(ends))
+    said = f"{fmt.us(low)}  predicted; up: measured"
+    middle = left(said if len(said) < room else f"{fmt.us(low)}  predicted", room, glyphs)
     lines.append([(" " * (AXIS + 1) + middle + ends, Tone.DIM)])
     return [fit_line(line, width, glyphs) for line in lines]
 
@@ -145,6 +147,9 @@ class Importance(Told):
 
     def title(self) -> Line:
         return titled("What decides" if self.report and self.report.importance else "Families")
+
+    def note(self) -> Line:
+        return [("% of what the trees gain", Tone.DIM)] if self.report and self.report.importance else []
 
     def lines(self, width: int, height: int) -> list[Line]:
         if self.report is None:
@@ -175,7 +180,7 @@ def family_lines(report: PriorReport, width: int, glyphs: Glyphs) -> list[Line]:
     head = left("family", name) + right("rank r", 8) + right("winner", 8) + right("regret 10", 11)
     lines: list[Line] = [[(head, Tone.DIM)]]
     for one in report.families:
-        numbers = right(f"{one.spearman:.2f}", 8) + right(f"{one.winner_rank:.0f}.", 8)
+        numbers = right(f"{one.spearman:.2f}", 8) + right(f"#{one.winner_rank:.0f}", 8)
         numbers += right(f"{one.regret_10 * 100:.1f}%", 11)
         lines.append([(left(clean(one.family, glyphs), name, glyphs) + numbers, Tone.PLAIN)])
     return lines
@@ -198,7 +203,7 @@ class TrustList(ListPanel):
         return titled("Kernels, worst first")
 
     def note(self) -> Line:
-        return [(str(len(self.kernels)), Tone.DIM)] if self.kernels else []
+        return [("winner: its predicted place  regret: best of first 1, 10", Tone.DIM)] if self.kernels else []
 
     def empty(self) -> str:
         return self.said
@@ -234,7 +239,7 @@ class TrustList(ListPanel):
             spans.append((" " + left(clean(one.shape, glyphs), shape, glyphs), Tone.DIM))
         cold = _number(one.cold.spearman if one.cold else None)
         tone = Tone.BAD if ranked.spearman < 0.5 else Tone.PLAIN
-        numbers = right(cold, 8) + right(f"{ranked.winner_rank}.", 8)
+        numbers = right(cold, 8) + right(f"#{ranked.winner_rank}", 8)
         regrets = "".join(right(f"{share * 100:.1f}%", 9) for share in ranked.regrets[:2])
         return [
             *spans,

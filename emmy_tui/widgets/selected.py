@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from emmy_tui import format as fmt
-from emmy_tui.text import Glyphs, Line, Tone, clean, left, right, wrap
+from emmy_tui.text import Glyphs, Line, Tone, clean, left, right, width_of, wrap
 from emmy_tui.view import View
 from emmy_tui.widgets.panel import Panel, titled
 from emmy_tui.widgets.search_tree import best_path, node_mark, node_title
 from engine.events import Measured
-from engine.snapshot import NodeRow, Snapshot
+from engine.snapshot import KernelRow, NodeRow, Snapshot
 
 LABEL = 12
 
@@ -70,7 +70,16 @@ def _numbers(view: View, node: NodeRow, root: NodeRow) -> list[Line]:
     kernel = view.snapshot.kernels.get(node.kernel)
     if kernel is not None and kernel.deploy_us is not None and node.parent == "":
         lines.append(_pair("deploy", f"{fmt.us(kernel.deploy_us)} us"))
+    if kernel is not None and kernel.floor_us is not None:
+        lines.append(_pair("floor", floor_sentence(kernel, node.best_us)))
     return lines
+
+
+def floor_sentence(kernel: KernelRow, us: float | None) -> str:
+    """The least time that the GPU allows a kernel, by what, and how far a time is from it."""
+    assert kernel.floor_us is not None
+    over = f"; best below is {us / kernel.floor_us:.2f} times that" if us is not None and kernel.floor_us else ""
+    return f"{fmt.us(kernel.floor_us)} us by {kernel.bound or 'the GPU'}{over}"
 
 
 def _siblings(view: View, node: NodeRow, parent: NodeRow, width: int) -> list[Line]:
@@ -79,20 +88,22 @@ def _siblings(view: View, node: NodeRow, parent: NodeRow, width: int) -> list[Li
     rows = [view.snapshot.nodes[child] for child in parent.children]
     rows.sort(key=lambda row: (row.best_us is None, row.best_us or 0.0))
     slowest = max((row.best_us for row in rows if row.best_us is not None), default=None)
-    room = max(4, width - 20 - 9 - 7)
-    lines: list[Line] = [[("Siblings: best us, prior", Tone.DIM)]]
+    longest = max((width_of(clean(row.label, glyphs)) for row in rows), default=0)
+    name = min(max(12, longest), max(12, (width - 18) * 3 // 4))
+    room = max(4, width - 2 - name - 9 - 7)
+    lines: list[Line] = [[(left("Siblings", name + 3 + room) + right("best us", 8) + right("prior", 6), Tone.DIM)]]
     for row in rows:
-        lines.append(_sibling(row, row is node, slowest, room, glyphs))
+        lines.append(_sibling(row, row is node, slowest, name, room, glyphs))
     return lines
 
 
-def _sibling(row: NodeRow, own: bool, slowest: float | None, room: int, glyphs: Glyphs) -> Line:
+def _sibling(row: NodeRow, own: bool, slowest: float | None, name: int, room: int, glyphs: Glyphs) -> Line:
     filled = round(room * row.best_us / slowest) if row.best_us is not None and slowest else 0
     tone = Tone.ACCENT if own else Tone.DIM
     return [
-        (f"{glyphs.cursor if own else ' '} " + left(clean(row.label, glyphs), 18, glyphs), Tone.PLAIN),
+        (f"{glyphs.cursor if own else ' '} " + left(clean(row.label, glyphs), name, glyphs) + " ", Tone.PLAIN),
         (left(glyphs.bar * min(room, filled), room), tone),
-        (right(fmt.us(row.best_us), 9) + right(f"{row.prior:.2f}", 6), Tone.PLAIN),
+        (right(fmt.us(row.best_us), 8) + right(f"{row.prior:.2f}", 6), Tone.PLAIN),
     ]
 
 

@@ -11,10 +11,11 @@ from textual.message import Message
 from emmy_tui import format as fmt
 from emmy_tui.desk import Desk
 from emmy_tui.knob_words import short_words
+from emmy_tui.predicting import Predictions
 from emmy_tui.text import Glyphs, Line, Tone, clean, left, right
 from emmy_tui.view import View
 from emmy_tui.widgets.panel import ListPanel, titled
-from engine.store import Candidate
+from engine.store import Candidate, Store
 from engine.vocabulary import Regime
 
 AROUND = 64
@@ -50,7 +51,8 @@ class Shown:
 class Columns:
     """Widths for a panel; 0 leaves a column out. A size from 1 KiB on is in KiB.
 
-    `regime` is the column that says in which regime the time that counts was taken.
+    `regime` is the column that says in which regime the time that counts was taken, `predicted` the prior's time and
+    how far the measured one is from it. Where there is little room, `ranking` is there while rows are sorted by it.
     """
 
     number: int
@@ -60,22 +62,27 @@ class Columns:
     spread: int
     error: int
     trial: int
+    predicted: int
+    ranking: int
 
     @classmethod
-    def of(cls, width: int, several: bool) -> Columns:
+    def of(cls, width: int, several: bool, sort: str = "best") -> Columns:
         wide = width >= 100
         label = 18 if several and wide else 0
         spread, error, trial = (7, 8, 6) if wide else (0, 0, 0)
         number, regime = (7, 6) if wide else (4, 4)
-        sizes = (*NUMBERS.values(), label, regime, spread, error, trial)
+        predicted = 15 if width >= PREDICTED_FROM else 0
+        ranking = 8 if wide or sort == "us" else 0
+        sizes = (*NUMBERS.values(), label, regime, spread, error, trial, predicted, ranking)
         fixed = number + 3 + sum(size + 1 for size in sizes if size)
-        return cls(number, label, max(12, width - fixed - STATE - 1), regime, spread, error, trial)
+        return cls(number, label, max(12, width - fixed - STATE - 1), regime, spread, error, trial, predicted, ranking)
 
 
-NUMBERS = {"best": 7, "us": 8, "registers": 5, "spills": 6, "shared": 5}
+NUMBERS = {"best": 7, "registers": 5, "spills": 6, "shared": 5}
 _REGIMES = {Regime.DEPLOY: ("deploy", "dep"), Regime.RANKING: ("rank", "rank")}
 """How the regime of a time is written, and where there is little room."""
 STATE = 4
+PREDICTED_FROM = 130
 
 
 def header_line(columns: Columns, shown: Shown, glyphs: Glyphs) -> Line:
@@ -86,14 +93,18 @@ def header_line(columns: Columns, shown: Shown, glyphs: Glyphs) -> Line:
     text = right("#", columns.number) + "   "
     text += left("kernel", columns.label) + " " if columns.label else ""
     text += left("knobs", columns.knobs) + head("best", NUMBERS["best"]) + " " + left("by", columns.regime)
-    text += head("us", NUMBERS["us"]) + (" " + right("+-", columns.spread) if columns.spread else "")
-    text += "".join(head(name, width) for name, width in NUMBERS.items() if name not in ("best", "us"))
+    text += head("us", columns.ranking) if columns.ranking else ""
+    text += " " + right("+-", columns.spread) if columns.spread else ""
+    text += " " + right("predicted", 9) + right("off%", columns.predicted - 9) if columns.predicted else ""
+    text += "".join(head(name, width) for name, width in NUMBERS.items() if name != "best")
     text += head("error", columns.error) if columns.error else ""
     text += head("trial", columns.trial) if columns.trial else ""
     return [(text + " " + left("st", STATE), Tone.DIM)]
 
 
-def variant_line(place: int, row: Candidate, marked: bool, columns: Columns, glyphs: Glyphs) -> Line:
+def variant_line(
+    place: int, row: Candidate, marked: bool, columns: Columns, glyphs: Glyphs, predicted: float | None = None
+) -> Line:
     """One candidate; `place` is its place in the list, from 1. One without any time says why in place of numbers."""
     mark = glyphs.pinned if row.pinned else "A" if marked else " "
     spans: Line = [(right(fmt.count(place), columns.number) + " ", Tone.DIM), (f"{mark} ", Tone.ACCENT)]
@@ -103,17 +114,21 @@ def variant_line(place: int, row: Candidate, marked: bool, columns: Columns, gly
     if row.best_us is None:
         spans.append((f" {glyphs.failed} {clean(row.failure or row.status, glyphs)}", Tone.BAD))
         return spans
-    return [*spans, *_numbers(row, columns, glyphs)]
+    return [*spans, *_numbers(row, columns, glyphs, predicted)]
 
 
-def _numbers(row: Candidate, columns: Columns, glyphs: Glyphs) -> Line:
+def _numbers(row: Candidate, columns: Columns, glyphs: Glyphs, predicted: float | None) -> Line:
     words = _REGIMES[row.regime] if row.regime is not None else ("-", "-")
     spans: Line = [(" " + right(fmt.us(row.best_us), NUMBERS["best"]) + " ", Tone.PLAIN)]
     spans.append((left(words[columns.regime < 6], columns.regime), Tone.DIM))
-    spans.append((" " + right(fmt.us(row.us), NUMBERS["us"]), Tone.PLAIN))
+    if columns.ranking:
+        spans.append((" " + right(fmt.us(row.us), columns.ranking), Tone.PLAIN))
     if columns.spread:
         half = (row.high_us - row.low_us) / 2 if row.high_us is not None and row.low_us is not None else None
         spans.append((" " + right(fmt.us(half), columns.spread), Tone.DIM))
+    if columns.predicted:
+        off = fmt.change(predicted, row.us if row.us is not None else row.deploy_us)
+        spans.append((" " + right(fmt.us(predicted), 9) + right(off, columns.predicted - 9), Tone.DIM))
     shared = None if row.shared_bytes is None else fmt.size(row.shared_bytes)
     texts = (row.registers, row.spills, shared)
     widths = [NUMBERS[name] for name in ("registers", "spills", "shared")]
@@ -146,6 +161,8 @@ class VariantList(ListPanel):
         self.said = "Reading the database"
         self._desk = desk
         self._rows: dict[int, Candidate] = {}
+        self._predicted: dict[int, float] = {}
+        self.predictions = Predictions()
         self._asked: frozenset[int] = frozenset()
 
     def title(self) -> Line:
@@ -159,7 +176,7 @@ class VariantList(ListPanel):
         text = fmt.plural(len(self.numbers), "row")
         if self.shown.filter_text:
             return [(f"/ {clean(self.shown.filter_text, glyphs)} ", Tone.ACCENT), (f"{glyphs.dot} {text}", Tone.DIM)]
-        return [(text, Tone.DIM)]
+        return [(text, Tone.DIM)] if self.numbers else []
 
     def empty(self) -> str:
         return self.said
@@ -168,10 +185,10 @@ class VariantList(ListPanel):
         return len(self.numbers)
 
     def header(self, width: int) -> Line | None:
-        return header_line(Columns.of(width, self.shown.several), self.shown, self.view.glyphs)
+        return header_line(Columns.of(width, self.shown.several, self.shown.sort), self.shown, self.view.glyphs)
 
     def rows(self, start: int, count: int, width: int) -> list[Line]:
-        columns, glyphs = Columns.of(width, self.shown.several), self.view.glyphs
+        columns, glyphs = Columns.of(width, self.shown.several, self.shown.sort), self.view.glyphs
         numbers = self.numbers[start : start + count]
         if any(number not in self._rows for number in numbers):
             self._fetch(start, count)
@@ -182,7 +199,8 @@ class VariantList(ListPanel):
             if row is None:
                 lines.append([(right(fmt.count(place), columns.number) + f"   {glyphs.ellipsis}", Tone.DIM)])
             else:
-                lines.append(variant_line(place, row, number == marked, columns, glyphs))
+                predicted = self._predicted.get(number)
+                lines.append(variant_line(place, row, number == marked, columns, glyphs, predicted))
         return lines
 
     def _fetch(self, start: int, count: int) -> None:
@@ -191,12 +209,20 @@ class VariantList(ListPanel):
         if not missing or self._asked.issuperset(missing):
             return
         self._asked = frozenset(missing)
-        self._desk.ask("page", lambda store: store.candidate_rows(missing), self._fetched, self._not_fetched)
 
-    def _fetched(self, rows: dict[int, Candidate]) -> None:
+        def read(store: Store) -> tuple[dict[int, Candidate], dict[int, float]]:
+            rows = store.candidate_rows(missing)
+            return rows, self.predictions.of(store, rows.values()) if predicted else {}
+
+        predicted = bool(Columns.of(self.inner_size.width, self.shown.several, self.shown.sort).predicted)
+        self._desk.ask("page", read, self._fetched, self._not_fetched)
+
+    def _fetched(self, found: tuple[dict[int, Candidate], dict[int, float]]) -> None:
         if len(self._rows) > KEPT:
             self._rows.clear()
-        self._rows.update(rows)
+            self._predicted.clear()
+        self._rows.update(found[0])
+        self._predicted.update(found[1])
         self.repaint()
         self.post_message(self.Moved(self))
 
@@ -212,6 +238,7 @@ class VariantList(ListPanel):
         same_order = (shown.sort, shown.descending) == (self.shown.sort, self.shown.descending)
         self.numbers, self.shown = numbers, shown
         self._rows.clear()
+        self._predicted.clear()
         self._asked = frozenset()
         self.said = "No row passes the filter; esc takes it away" if shown.filter_text else "Nothing was measured yet"
         at_the_top = self.cursor == 0 and not same_order

@@ -9,6 +9,9 @@ from engine.store import Store
 from tests.emmy_tui.measured import fill, matmul
 from tests.emmy_tui.scripted import START
 
+FIRST_ROWS = 8
+"""Measurements that are there before."""
+
 _FILL = """
 INSERT INTO measurement (kernel_key, schedule, context_key, status, median_us, low_us, high_us, failure_kind, cause,
                          normalized_cause, registers, spills, shared_bytes, run, trial, measured_at)
@@ -24,7 +27,7 @@ FROM n, (SELECT kernel_key, context_key, run FROM measurement WHERE trial = 1 LI
 
 def write_rows(path: Path, rows: int) -> Path:
     """Write the database and return its path."""
-    fill(path, rows=8)
+    fill(path, rows=FIRST_ROWS)
     kernel = matmul()
     with Store.open(path) as store:
         run = store.latest_run()

@@ -1,6 +1,6 @@
 """Times the winners of a database against torch in the same process, interleaved, and prints the ratios.
 
-    python -m tests.bench.peers DB [--compile]
+    python -m tests.bench.peers DB [--compile] [--target TEXT]
 
 For each recorded program: the fastest assembled grouping, torch eager, and with --compile torch.compile, each as one
 CUDA graph of many launches. Windows alternate in random order; a ratio is printed with its 95 % interval from
@@ -186,9 +186,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("database", type=Path)
     parser.add_argument("--compile", action="store_true", help="also against torch.compile")
+    parser.add_argument("--target", default="", help="only programs whose text contains this")
     arguments = parser.parse_args()
     with Store.open(arguments.database, read_only=True) as store, tempfile.TemporaryDirectory() as folder:
-        latest = {run.target: run for run in store.runs()}
+        latest = {run.target: run for run in store.runs() if arguments.target in run.target}
         for run in latest.values():
             compare_program(store, run, Path(folder), arguments.compile)
 

@@ -1,12 +1,17 @@
-"""How fast the screens are; prints, never fails. Run it on a quiet machine: python tests/bench/screens.py
+"""How fast the screens are, each figure beside its budget; prints, never fails. Run it on a quiet machine:
 
-A tree of 100,000 nodes and a log of events are shown at 160 x 45 without a terminal; times are CPU ms of this process,
-the median of some repetitions. A bite is what one tick may fold at most.
+    python tests/bench/screens.py [--rows N] [--nodes N]
+
+Trees of 1,000 and of `--nodes` nodes and a log of events are shown at 160 x 45 without a terminal; times are CPU ms of
+this process, the median of some repetitions, and a tree's cost is to follow the lines that are seen. A bite is what one
+tick may fold at most. `screens_terminal` runs the application in a terminal of its own.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
+import resource
 import statistics
 import sys
 import time
@@ -17,10 +22,12 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from emmy_tui.app import EmmyApp
 from engine.events import Event, KernelFound, KernelStarted, Measured, NodeOpened, NodeVisited, RunState, StateChanged
+from tests.bench.screens_terminal import measure_terminal
 from tests.emmy_tui.scripted import START, ScriptedSource
 
-NODES = 100_000
+FOLDED = 100_000
 FAN_OUT = 10
+SCROLL_MS = 25.0
 
 
 def tree_events(nodes: int) -> list[Event]:
@@ -41,14 +48,15 @@ def tree_events(nodes: int) -> list[Event]:
     return events
 
 
-async def timed(name: str, times: int, action: Callable[[int], Awaitable[object]]) -> None:
-    """Print the median CPU time of `action`."""
+async def timed(name: str, times: int, action: Callable[[int], Awaitable[object]], budget: float = 0.0) -> None:
+    """Print the median CPU time of `action`, beside its budget in ms where it has one."""
     spent = []
     for repetition in range(times):
         before = time.process_time()
         await action(repetition)
         spent.append((time.process_time() - before) * 1000)
-    print(f"{name:<44} {statistics.median(spent):9.1f} ms  (longest {max(spent):.1f})")
+    beside = f"  budget {budget:g}" if budget else ""
+    print(f"{name:<44} {statistics.median(spent):9.1f} ms  (longest {max(spent):.1f}){beside}")
 
 
 async def tree_of(nodes: int) -> None:
@@ -104,17 +112,18 @@ async def tree_of(nodes: int) -> None:
         print(f"tree of {nodes:,} nodes")
         await timed("open every node", 1, open_all)
         print(f"{'lines now':<44} {len(tree.index):9,}")
-        await timed("jump", 15, jump)
-        await timed("one line down", 15, step)
+        await timed("jump", 15, jump, SCROLL_MS)
+        await timed("one line down", 15, step, SCROLL_MS)
         await timed("one node visited: tick and paint", 15, one_visit)
         await timed("100 candidates measured: tick and paint", 15, measured)
         await timed("nothing happened: tick", 15, nothing)
+        print(f"{'resident memory':<44} {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:9.0f} MB")
 
 
 def fold_rate() -> None:
     from emmy_tui.feed import Feed
 
-    events = tree_events(NODES)
+    events = tree_events(FOLDED)
     feed = Feed(ScriptedSource(events))
     feed.source.drain(0)
     before = time.process_time()
@@ -131,8 +140,13 @@ def fold_rate() -> None:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=1_000_000, help="measurements of the large database")
+    parser.add_argument("--nodes", type=int, default=1_000_000, help="nodes of the large tree")
+    options = parser.parse_args()
+    measure_terminal(options.rows)
     fold_rate()
-    for nodes in (1_000, NODES):
+    for nodes in (1_000, options.nodes):
         asyncio.run(tree_of(nodes))
 
 

@@ -22,6 +22,7 @@ import emmy_tui.app
 from emmy_tui.app import EmmyApp
 from emmy_tui.database_source import DatabaseSource
 from emmy_tui.source import Source
+from tests.bench.screens_terminal import waited_s
 from tests.emmy_tui.paced import PacedSource
 from tests.emmy_tui.scripted import WORKS, search_events
 
@@ -44,17 +45,20 @@ class Probed(EmmyApp):
     async def _probe(self) -> None:
         await asyncio.sleep(WARM_S)
         late: list[float] = []
+        own: list[float] = []
         began, cpu = time.perf_counter(), time.process_time()
         while time.perf_counter() - began < self.seconds:
-            before = time.perf_counter()
+            before, waited = time.perf_counter(), waited_s("self")
             await asyncio.sleep(PROBE_S)
             late.append(time.perf_counter() - before - PROBE_S)
+            own.append(late[-1] - (waited_s("self") - waited))
         share = (time.process_time() - cpu) / (time.perf_counter() - began)
         late.sort()
         self.report.write_text(
             json.dumps(
                 {
                     "stall_ms": late[-1] * 1000,
+                    "own_stall_ms": max(own) * 1000,
                     "stall_p99_ms": late[len(late) * 99 // 100] * 1000,
                     "cpu": share,
                     "rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,

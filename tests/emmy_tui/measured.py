@@ -17,7 +17,7 @@ from engine.codegen import offered_schedules
 from engine.events import Event, KernelFound, RunStarted, RunState, StateChanged
 from engine.ir import GraphBuilder, Kernel, TensorSpec
 from engine.ir.plan import Program
-from engine.store import RunInfo, Store
+from engine.store import RunInfo, Store, Suggestion
 from engine.vocabulary import (
     BuildReport,
     Context,
@@ -79,6 +79,20 @@ def fill(path: Path, rows: int = ROWS) -> Path:
         store.record_measurement(_ok(kernels[1], schedules(kernels[1], 1)[0], 3), run=run, trial=1)
         store.end_run(run, RunState.FINISHED)
     return path
+
+
+def suggest(path: Path) -> Schedule:
+    """What another GPU had pinned of the matmul, and what it had measured of a kernel that isn't known here."""
+    one, two = schedules(matmul())[3:5]
+    reason = "pinned on an NVIDIA A100 with Triton 3.6.0"
+    with Store.open(path) as store:
+        store.suggest(
+            [
+                Suggestion(matmul().key, one, OTHER, reason, 8.5, "deploy", "ben", "[b]fast there[/]", START),
+                Suggestion("unknown", two, OTHER, "measured on an NVIDIA A100"),
+            ]
+        )
+    return one
 
 
 def only_eight_warps_fail(path: Path) -> Path:

@@ -1,18 +1,37 @@
-"""A report on a prior that is always the same, whatever the product ships."""
+"""A prior and a report on one that are always the same, whatever the product ships."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from engine.deploy import PriorReport
 from engine.deploy.prior_report import FamilyTrust, KernelTrust, PredictedPair, TrainedKernel
-from engine.prior import Ranking
+from engine.prior import ColdModel, FeatureMatrix, Ranking
 
 _KERNELS = (
     ("k1", "matmul", "contraction", "512x512x512 float32", 60, 0.81, 0.55, 3),
     ("k2", "softmax", "rowwise", "16384x4096 bfloat16", 41, 0.31, 0.62, 17),
     ("k3", "add+gelu", "pointwise", "512x4096 bfloat16", 28, 0.74, 0.74, 1),
 )
+
+
+class StillModel(ColdModel):
+    """Predicts 20 us whatever it is asked."""
+
+    @property
+    def version(self) -> str:
+        return "still-1"
+
+    def predict(self, matrix: FeatureMatrix) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        return np.full(len(ColdModel().predict(matrix)), np.log(20.0))
+
+
+class StillPrior:
+    """What `steering` answers."""
+
+    latest = StillModel()
 
 
 def report(**changed: object) -> PriorReport:

@@ -17,8 +17,10 @@ from emmy_tui.source import Again, Mode
 from engine.events import (
     Assembled,
     CandidateStarted,
+    CeilingsMeasured,
     CompilersSeen,
     Event,
+    FloorFound,
     GroupingEntered,
     GroupingScored,
     Health,
@@ -290,6 +292,20 @@ def search_events(seed: int = 1, works: Sequence[Work] = WORKS) -> list[Event]:
 def failed_events() -> list[Event]:
     """A run in which every candidate of its one kernel fails."""
     return search_events(works=(WORKS[-1],))
+
+
+def floors(works: Sequence[Work] = WORKS) -> list[Event]:
+    """What a run tells once it has measured the ceilings of its GPU."""
+    kinds, rates = ("bf16", "fp32"), (790.0, 51.5)
+    ceilings = CeilingsMeasured(at=START, device="cuda:0", copy_gbs=4021.0, kinds=kinds, tflops=rates)
+    bounds = {"contraction": "compute"}
+    return [
+        ceilings,
+        *(
+            FloorFound(at=START, kernel=work.key, floor_us=work.base_us / 1.7, bound=bounds.get(work.family, "memory"))
+            for work in works
+        ),
+    ]
 
 
 COMPILING = (

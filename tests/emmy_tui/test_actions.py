@@ -19,7 +19,7 @@ from emmy_tui.tabs.pins import PinsTab
 from emmy_tui.tabs.prior import PriorTab
 from emmy_tui.tabs.tab import Tab
 from emmy_tui.tabs.variants import VariantsTab
-from emmy_tui.text import plain
+from emmy_tui.text import line_width, plain
 from emmy_tui.widgets.footer import footer_line
 from emmy_tui.widgets.panel import ListPanel
 from tests.emmy_tui.looking import running, showing
@@ -114,6 +114,17 @@ def test_the_help_lists_every_action_once_with_its_keys() -> None:
         keys = " ".join(spoken(key) for key in action.keys)
         assert sum(line.strip().startswith(keys) and action.meaning in line for line in lines) == 1, action.name
     assert len([line for line in lines if line and not line.startswith(" ")]) == len(Group)
+
+
+@pytest.mark.parametrize("width", [60, 76, 110])
+def test_the_help_is_never_cut(width: int) -> None:
+    lines = help_lines(Now(), width=width)
+    assert all(line_width(line) <= width for line in lines)
+    text = " ".join(" ".join(plain(line).split()) for line in lines)
+    for action in ACTIONS:
+        assert " ".join(action.meaning.split()) in text
+        if not action.when(Now()):
+            assert " ".join(action.why_not(Now()).split()) in text
 
 
 def test_what_does_not_work_says_why() -> None:

@@ -136,7 +136,7 @@ async def test_help_opens_lists_keys_and_closes() -> None:
     async with running(app, (100, 30)) as pilot:
         await pilot.press("question_mark")
         assert isinstance(app.screen, Help)
-        assert "Freeze the view; the run goes on" in screen_text(app)
+        assert "Pause the engine after this candidate" in screen_text(app)
         await pilot.press("G")
         assert "Dark, light, or the terminal's own colours" in screen_text(app)
         await pilot.press("escape")

@@ -37,6 +37,13 @@ def test_the_short_form_leaves_out_what_is_off() -> None:
     assert short_words(knobs) == "M64 tf32x3 desc pers w8 s3 MINE=a[b]"
 
 
+def test_controls_are_told_apart_by_a_few_digits() -> None:
+    knobs: dict[str, KnobValue] = {"NUM_WARPS": 8, "ACF": "0123456789abcdef" * 4}
+    assert short_words(knobs) == "w8 ACF=01234567"
+    assert long_words(knobs).endswith("0123456789abcdef" * 4), "what is copied names the file whole"
+    assert short_words({"NUM_WARPS": 8, "ACF": ""}) == "w8"
+
+
 def test_values_have_the_type_of_their_knob() -> None:
     schedule = parse_knobs("block_m=64 PERSISTENT=True EVICTION= PRECISION=1 other=x")
     assert schedule.as_dict() == {"BLOCK_M": 64, "PERSISTENT": True, "EVICTION": "", "PRECISION": "1", "other": "x"}

@@ -61,13 +61,22 @@ def test_a_file_of_another_kind_is_refused(tmp_path: Path, capsys: pytest.Captur
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--fps", "0"], ["--fps", "99"], ["--patience", "0"], ["--pace", "-1"], ["--fps", "x"]]
+    "arguments",
+    [
+        *(["--fps", "0"], ["--fps", "99"], ["--fps", "x"], ["--pace", "-1"], ["--pace", "nan"], ["--patience", "0"]),
+        *(["--patience", "9" * 20], ["--seed", "-1"], ["--seed", "9" * 20], ["--nonsense"]),
+    ],
+    ids=" ".join,
 )
 def test_numbers_out_of_range_are_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     assert ended.value.code == BAD_INPUT
-    assert arguments[0] in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert arguments[0] in said
+    assert said.startswith("emmy-tui: ")
+    assert said.endswith("; see `emmy-tui --help`\n")
+    assert said.count("\n") == 1
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from emmy_tui.dialogs import Reading
 from emmy_tui.prompt import Prompt
 from engine.store import Store
 from tests.emmy_tui.looking import rows, running, screen_text
-from tests.emmy_tui.measured import CONTEXT, OTHER, fill, matmul, over, press, schedules, type_text
+from tests.emmy_tui.measured import CONTEXT, OTHER, fill, matmul, over, press, schedules, settled, suggest, type_text
 
 WIDE = (160, 45)
 
@@ -101,3 +103,88 @@ async def test_the_footer_fits_what_works(database: Path) -> None:
         assert "I Import" in footer
         assert "u Unpin" not in footer
         assert "s Sort" not in footer
+
+
+@pytest.mark.parametrize("size", [(80, 24), WIDE])
+async def test_suggestions_are_listed_with_their_reason_and_can_be_pinned(
+    database: Path, size: tuple[int, int]
+) -> None:
+    suggested = suggest(database)
+    app = over(database)
+    async with running(app, size) as pilot:
+        await press(app, pilot, "6", "tab")
+        assert app.pins.focused_panel() == "suggestions"
+        text = screen_text(app)
+        for words in ("2 from elsewhere", "pinned on an NVIDIA A100", "8.500 us there"):
+            assert words in text
+        await press(app, pilot, "enter")
+        assert isinstance(app.screen, Reading)
+        for words in ("the next search tries it first", "ben", "[b]fast there[/]"):
+            assert words in screen_text(app)
+        await press(app, pilot, "escape", "p", "enter")
+        assert [one.stored.pin.schedule for one in app.pins.list.pins] == [suggested]
+        await press(app, pilot, "y")
+        assert (database.parent / "copied.txt").read_text().startswith("BLOCK_M=")
+        await press(app, pilot, "u")
+        assert app.pins.list.count() == 0
+        await press(app, pilot, "u")
+        assert "matmul has no pin" in app.footer.said
+
+
+async def test_without_suggestions_there_is_no_list_of_them(database: Path) -> None:
+    app = over(database)
+    async with running(app, WIDE) as pilot:
+        await press(app, pilot, "6", "tab")
+        assert app.pins.focused_panel() == "deploys"
+        assert not app.pins.suggestions.display
+
+
+@pytest.mark.parametrize("size", [(80, 24), WIDE])
+async def test_what_would_deploy_now_and_what_decides(database: Path, size: tuple[int, int]) -> None:
+    pin(database, 1)
+    app = over(database)
+    async with running(app, size) as pilot:
+        await press(app, pilot, "6", "tab")
+        found = {one.label: one for one in app.pins.deploys.found}
+        assert found["matmul"].schedule == schedules(matmul())[1]
+        text = screen_text(app)
+        for words in ("Deploys now", "2 kernels", "What decides", "decided by pin", "ranking time"):
+            assert words in text
+        await press(app, pilot, "enter")
+        assert "prediction" in screen_text(app)
+        await press(app, pilot, "escape", "u")
+        assert app.pins.list.count() == 0
+        assert {one.label: one.chosen and one.chosen.source.value for one in app.pins.deploys.found} == {
+            "matmul": "deploy measurement",
+            "relu": "ranking measurement",
+        }
+        await press(app, pilot, "z")
+        assert not app.pins.list.display
+
+
+async def test_in_a_low_terminal_the_focused_list_has_the_room(database: Path) -> None:
+    pin(database, 1)
+    suggest(database)
+    app = over(database)
+    async with running(app, (80, 24)) as pilot:
+        await press(app, pilot, "6")
+        for panel in (app.pins.list, app.pins.suggestions, app.pins.deploys):
+            app.pins.focus_panel(panel.id or "")
+            await press(app, pilot, "j")
+            heights = {one.id: one.size.height for one in (app.pins.list, app.pins.suggestions, app.pins.deploys)}
+            assert max(heights, key=lambda name: heights[name]) == panel.id
+            assert sum(heights.values()) + app.pins.detail.size.height == 24 - 3
+
+
+async def test_kernels_that_come_later_are_asked_for(database: Path) -> None:
+    app = over(database)
+    async with running(app, WIDE) as pilot:
+        await press(app, pilot, "6")
+        assert app.pins.deploys.wanted == 2
+        first = next(iter(app.view.snapshot.kernels.values()))
+        app.view.snapshot.kernels["later"] = replace(first, kernel="later", label="later")
+        app.tick()
+        await settled(app, pilot)
+        later = app.pins.deploys.found[-1]
+        assert later.label == "later"
+        assert "no kernel" in later.why

@@ -21,10 +21,11 @@ from emmy_tui.source import Mode
 from engine.events import Acted, Event, KernelFound, Logged, Measured
 from engine.store import Store
 from engine.vocabulary import Schedule
+from tests.emmy_tui.assembled import assembled
 from tests.emmy_tui.looking import application, rows, running, screen_text, showing, strips
-from tests.emmy_tui.measured import CONTEXT, OTHER, fill, matmul, only_eight_warps_fail, over, press, schedules
-from tests.emmy_tui.reported import report
-from tests.emmy_tui.scripted import COMPILING, START, ScriptedSource, failed_events, search_events
+from tests.emmy_tui.measured import CONTEXT, OTHER, fill, matmul, only_eight_warps_fail, over, press, schedules, suggest
+from tests.emmy_tui.reported import StillPrior, report
+from tests.emmy_tui.scripted import COMPILING, START, ScriptedSource, failed_events, floors, search_events
 from tests.emmy_tui.two_runs import record_runs
 
 SIZES = ((80, 24), (100, 30), (160, 45))
@@ -75,8 +76,10 @@ def _empty(path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def one_report(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The Prior tab shows a report that doesn't change with what the product ships."""
+    """What is predicted doesn't change with the prior that the product ships."""
     monkeypatch.setattr("emmy_tui.prior_reading.prior_report", lambda store: report())
+    for asking in ("predicting", "deploying"):
+        monkeypatch.setattr(f"emmy_tui.{asking}.steering", lambda path: StillPrior())
 
 
 TABS = {
@@ -137,6 +140,26 @@ def _compare(snap_compare: SnapCompare, app: EmmyApp, keys: Sequence[str], size:
         await press(app, pilot, *keys)
 
     assert snap_compare(app, terminal_size=size, run_before=before)
+
+
+@pytest.mark.parametrize("keys", [("6", "tab"), ("6", "tab", "tab")], ids="-".join)
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+def test_tab_pins_with_suggestions(
+    snap_compare: SnapCompare, tmp_path: Path, keys: tuple[str, ...], size: tuple[int, int]
+) -> None:
+    path = _pinned(fill(tmp_path / "tune.db"))
+    suggest(path)
+    _compare(snap_compare, over(path), keys, size)
+
+
+@pytest.mark.parametrize("size", SIZES[::2], ids=lambda size: f"{size[0]}x{size[1]}")
+def test_screen_floors(snap_compare: SnapCompare, size: tuple[int, int]) -> None:
+    assert snap_compare(showing([*EVENTS, *floors()]), terminal_size=size)
+
+
+def test_screen_machine_code(snap_compare: SnapCompare, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("emmy_tui.tabs.variants.compiled", lambda read, target: assembled(read))
+    _compare(snap_compare, over(fill(tmp_path / "tune.db")), ("2", "a"), (100, 30))
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")

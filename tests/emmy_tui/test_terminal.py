@@ -48,9 +48,34 @@ source = Noisy(search_events()[:200], capabilities=() if how == "idle" else ("pa
 if how == "thread":
     threading.Thread(target=hang, daemon=True).start()
     source.close = hang
+if how == "engine":
+    from emmy_tui.source import Mode, SessionSource
+    from engine.session import TuningSession
+    from engine.tune import Settings
+
+    def broken(host):
+        raise RuntimeError("the engine broke on purpose")
+
+    open_broken = lambda: SessionSource(lambda: TuningSession(broken, Settings()), Mode.LIVE, "a program", "x.db")
+if how == "compile":
+    from engine.measure.compile_pool import CompileLimits, CompilePool
+    from engine.measure.process import Nursery
+    from engine.vocabulary import Target
+    from tests.runtime.sources import add_source
+    nursery = Nursery()
+    from tests.measure.rig import script
+    pool = CompilePool(nursery, script("fake_compiler"), 1, CompileLimits())
+    pool.submit(add_source("compile-hang"), Target(), 3)
+
+    def close():
+        pool.close()
+        nursery.close()
+
+    source.close = close
+    Path(sys.argv[2] + ".folder").write_text(str(nursery.folder))
 if how == "fail":
     source = ScriptedSource([*search_events()[:200], FAILED], capabilities=("start",))
-main.open_source = lambda options: source
+main.open_source = lambda options: open_broken() if how == "engine" else source
 sys.exit(main.main(["x.db", "--log-file", sys.argv[2]]))
 """
 
@@ -181,6 +206,48 @@ def test_a_source_that_hangs_does_not_hold_the_exit(tmp_path: Path) -> None:
         os.write(terminal.master, b"\x03")
         assert terminal.ended() == 130
         assert terminal.restored()
+
+
+def test_an_exception_in_the_engine_is_a_sentence_and_its_trace_is_in_the_log(tmp_path: Path) -> None:
+    with on_terminal(tmp_path, "engine") as terminal:
+        terminal.read_until(b"the engine broke on purpose")
+        os.write(terminal.master, b"q")
+        assert terminal.ended() == 1
+        assert terminal.restored()
+        after = terminal.output[terminal.output.rfind(ALTERNATE_OFF) :]
+        assert b"internal error: RuntimeError: the engine broke on purpose" in after
+        assert b"Traceback" not in terminal.output
+    assert "Traceback" in (tmp_path / "log.txt").read_text()
+
+
+def _of_folder(folder: str) -> list[int]:
+    """Processes whose command names the folder."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if folder.encode() in entry.read_bytes():
+                found.append(int(entry.parent.name))
+    return found
+
+
+def test_leaving_in_the_middle_of_a_compile_leaves_no_compiler_behind(tmp_path: Path) -> None:
+    with on_terminal(tmp_path, "compile") as terminal:
+        terminal.read_until(b"Search tree")
+        folder = (tmp_path / "log.txt.folder").read_text()
+        ends = time.monotonic() + 20
+        while not _of_folder(folder):
+            assert time.monotonic() < ends, "the compiler did not start"
+            time.sleep(0.05)
+        os.write(terminal.master, b"\x03")
+        terminal.read_until(b"stopping")
+        os.write(terminal.master, b"\x03")
+        assert terminal.ended() == 130
+        assert terminal.restored()
+        ends = time.monotonic() + 5
+        while _of_folder(folder):
+            assert time.monotonic() < ends, "a compiler is left"
+            time.sleep(0.05)
+        assert not Path(folder).exists()
 
 
 def test_a_dumb_terminal_is_refused(tmp_path: Path) -> None:

@@ -118,3 +118,44 @@ def test_an_imported_kernel_says_what_it_is() -> None:
     unknown = replace(CONTEXT, driver="", torch="", triton="")
     assert context_text(unknown) == "NVIDIA H200"
     assert context_text(CONTEXT) == "NVIDIA H200, driver 580.1, torch 2.13.0, Triton 3.6.0"
+
+
+async def test_the_path_of_a_newcomer(tmp_path: Path) -> None:
+    """Best variant of the slowest kernel, largest failure cluster, the second best pinned, the pins exported: each
+    within five keys of its tab."""
+    app = over(fill(tmp_path / "tune.db"))
+    async with running(app) as pilot:
+        await press(app, pilot, "s", "enter", "2")
+        assert app.variants.list.cursor == 0
+        assert "1   " in rows(app)[4]
+        await press(app, pilot, "j", "p", "enter")
+        second = app.variants.list.current_row()
+        assert second is not None
+        assert second.pinned
+        await press(app, pilot, "3")
+        assert "out of resource" in rows(app)[4]
+        await press(app, pilot, "6", "e")
+        assert list((tmp_path / "out").glob("emmy-pins-*.json"))
+
+
+async def test_why_the_best_was_preferred_is_two_keys_away() -> None:
+    app = showing(EVENTS)
+    async with running(app, (160, 45)) as pilot:
+        await pilot.press("s", "enter", "i")
+        await pilot.pause()
+        text = " ".join(screen_text(app).split())
+        assert "the choices that led to its best" in text
+        assert "ROWS=2 0.87 2 of 5" in text
+        await pilot.press("escape", "tab", "tab", "j", "j", "i")
+        await pilot.pause()
+        text = " ".join(screen_text(app).split())
+        assert "the best of the tree" in text
+        assert "The prior put it at number 2 of 5" in text
+
+
+async def test_sorting_goes_to_the_kernels_and_their_first() -> None:
+    app = showing(EVENTS)
+    async with running(app) as pilot:
+        await pilot.press("s")
+        assert app.live.focused_panel() == "kernels"
+        assert app.live.kernel_panel.cursor == 0

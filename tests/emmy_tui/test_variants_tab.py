@@ -46,7 +46,7 @@ async def test_it_lists_every_candidate_best_first(database: Path) -> None:
             "spill",
         ):
             assert words in text
-        times = [float(line.split()[-9]) for line in rows(app)[4:10]]
+        times = [float(line.split()[-11]) for line in rows(app)[4:10]]
         assert times == sorted(times)
         await press(app, pilot, "G")
         assert "out of shared memory" in screen_text(app)

@@ -50,3 +50,14 @@ def test_every_node_has_words_that_fit(snapshot: Snapshot, width: int) -> None:
 
 def test_without_a_node_it_says_what_to_do() -> None:
     assert "put the cursor" in plain(why_lines(View(), 60)[0])
+
+
+def test_a_tried_node_says_what_it_led_to_and_its_place_by_the_prior(snapshot: Snapshot) -> None:
+    row = next(iter(snapshot.kernels.values()))
+    root = next(node for node in snapshot.nodes.values() if node.kernel == row.kernel and not node.parent)
+    best = next(child for child in root.children if snapshot.nodes[child].best_us == root.best_us)
+    text = " ".join(" ".join(plain(line).split()) for line in why_lines(View(snapshot=snapshot, node=best), 100))
+    assert "us, the best of the tree. The prior put it at number" in text
+    other = next(child for child in root.children if (snapshot.nodes[child].best_us or 0) > (root.best_us or 0))
+    text = " ".join(" ".join(plain(line).split()) for line in why_lines(View(snapshot=snapshot, node=other), 100))
+    assert "; the tree's best is" in text
