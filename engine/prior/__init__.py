@@ -1,7 +1,7 @@
 """Prior: what latency to expect of a candidate nobody has measured. Arrays in, numbers out."""
 
-from engine.prior.calibration import Calibration, HeldOut, Ranking, calibrate, ranking
-from engine.prior.checkpoint import FittedModel, Pairs, load_models, paired, save_models
+from engine.prior.calibration import Ranking, calibrate, ranking
+from engine.prior.checkpoint import FittedModel, load_models, save_models
 from engine.prior.cold import ColdModel
 from engine.prior.features import COLUMNS, FeatureMatrix, features
 from engine.prior.learned import LearnedModel, fit
@@ -15,15 +15,12 @@ from engine.prior.training import group_name, training_rows
 
 __all__ = [
     "COLUMNS",
-    "Calibration",
     "CheckpointError",
     "ColdModel",
     "FeatureMatrix",
     "FittedModel",
-    "HeldOut",
     "LearnedModel",
     "OptionScorer",
-    "Pairs",
     "Prior",
     "Ranking",
     "Reservoir",
@@ -36,7 +33,6 @@ __all__ = [
     "kept_rows",
     "load_models",
     "models_path",
-    "paired",
     "ranking",
     "refit",
     "rows_path",

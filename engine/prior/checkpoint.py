@@ -86,7 +86,9 @@ def save_models(path: Path, models: Sequence[FittedModel]) -> None:
             with suppress(FileNotFoundError):
                 os.unlink(part)
     except OSError as error:
-        raise CheckpointError(f"the prior's models {path} can't be written: {error.strerror or error}") from error
+        raise CheckpointError(
+            f"the prior's models {path} can't be written ({error.strerror or error}): make their folder writable"
+        ) from error
 
 
 def load_models(path: Path) -> tuple[FittedModel, ...]:

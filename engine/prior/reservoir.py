@@ -117,7 +117,9 @@ class Reservoir:
                 with suppress(FileNotFoundError):
                     os.unlink(part)
         except OSError as error:
-            raise CheckpointError(f"the checkpoint {path} can't be written: {error.strerror or error}") from error
+            raise CheckpointError(
+                f"the checkpoint {path} can't be written ({error.strerror or error}): make its folder writable"
+            ) from error
 
     @classmethod
     def load(cls, path: Path) -> Reservoir:

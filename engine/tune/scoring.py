@@ -25,6 +25,9 @@ LEAST_AHEAD = 8
 ANSWERS_PER_CANDIDATE_AHEAD = 8
 """On a recorded landscape of Kernel Tuner the median to 1 % is 68 measurements with one candidate in flight, 82 with
 this ramp, 127 with 16 and 154 with 32 from the start."""
+LEAST_AHEAD_BESIDE_PRIOR = 24
+"""Where a prior orders the first candidates, few in flight buy nothing: over twelve kernels recorded on an H200 the
+medians to 5, 2 and 1 % are as with 8, and 100 % of the seeds end within 5 % of the best instead of 92 %."""
 
 
 class LearningSearch(Search):
@@ -54,7 +57,8 @@ class LearningSearch(Search):
 
     def ahead(self, most: int) -> int:
         """How many candidates to have in flight: few while each answer still changes the picture, then up to `most`."""
-        return min(most, max(LEAST_AHEAD, self.decided // ANSWERS_PER_CANDIDATE_AHEAD))
+        least = LEAST_AHEAD_BESIDE_PRIOR if self._surrogate.guided else LEAST_AHEAD
+        return min(most, max(least, self.decided // ANSWERS_PER_CANDIDATE_AHEAD))
 
     def ask(self) -> Proposal | None:
         self.score_again()
