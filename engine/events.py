@@ -211,7 +211,7 @@ class ControlsChecked(Event):
 
     `ptxas` is version and binary. Of `given` files `offered` fit, and `changing` of these change a probe's code.
     `slowdown` is how much longer a kernel takes without ptxas's optimization, `control_ratio` the kernel against itself
-    (0: not timed). `mode` is "joint" or "after".
+    (0: not timed). `mode` is "joint", "after" or "shared".
     """
 
     on: bool

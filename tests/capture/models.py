@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import torch
@@ -62,11 +64,17 @@ def configuration(kind: str, **others: Any) -> Any:
 
 
 def captured(kind: str, options: TargetOptions, **others: Any) -> Graph:
-    """`others` stand in for facts of the configuration."""
-    model, _ = build_model(Configured(configuration(kind, **others), "a test"), options)
+    """`others` stand in for facts of the configuration. What was captured once is remembered."""
+    return _captured(kind, options, json.dumps(others, sort_keys=True))
+
+
+@cache
+def _captured(kind: str, options: TargetOptions, others: str) -> Graph:
+    model, _ = build_model(Configured(configuration(kind, **json.loads(others)), "a test"), options)
     return graph_of(feed_model(model, options))
 
 
+@cache
 def hold(kind: str, options: TargetOptions) -> Held:
     """The same model captured without memory and run by torch with its own eager attention."""
     graph = captured(kind, options)

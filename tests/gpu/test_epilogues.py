@@ -11,21 +11,24 @@ from engine.ir import Kernel
 from engine.measure import CudaDevice
 from engine.vocabulary import Regime, Status
 from tests.codegen.epilogue_bodies import EPILOGUES, partial_sums, projections, scaled_rows
+from tests.codegen.half_bodies import HALVES, layer
 from tests.codegen.test_golden import contraction
 
 LARGE = {
     "projections of 512": lambda: projections(512, 1024, 128, (16, 8, 8), "bfloat16"),
     "projections of 32": lambda: projections(32, 1024, 128, (16, 8, 8), "bfloat16"),
     "projections of 500 in float32": lambda: projections(500, 300, 64, (5, 3, 2), "float32"),
+    "layer of 512": lambda: layer(512, 1024, 128, (16, 8, 8), 32),
+    "layer of 500 in float16": lambda: layer(500, 1024, 64, (8, 4, 4), 32, "float16"),
     "partial sums": lambda: partial_sums(512, 1024, depth=2048),
     "scaled rows": lambda: scaled_rows(512, 32),
 }
 SCHEDULES = 24
 
 
-@pytest.mark.parametrize("name", [*LARGE, *EPILOGUES])
+@pytest.mark.parametrize("name", [*LARGE, *EPILOGUES, *HALVES])
 def test_a_sample_of_schedules_is_right(device: CudaDevice, name: str) -> None:
-    kernel = Kernel("contraction", (LARGE | EPILOGUES)[name]())
+    kernel = Kernel("contraction", (LARGE | EPILOGUES | HALVES)[name]())
     offered = list(offered_schedules(kernel, device.target))
     chosen = random.Random(name).sample(offered, min(SCHEDULES, len(offered)))
     futures = [device.submit(kernel, schedule, Regime.RANKING) for schedule in chosen]
