@@ -20,7 +20,7 @@ from .rig import tune_with
 
 ROOT = Path(__file__).parents[2]
 CODE = "torch.matmul(torch.randn(512, 512), torch.randn(512, 512))"
-KILLS = 8
+KILLS = 20
 
 
 @pytest.mark.timeout(120)
