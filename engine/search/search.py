@@ -19,6 +19,9 @@ from engine.search.space import Path, Scorer, Space, canonical_order
 from engine.search.tree import ROOT, Kind, Node, Tree
 from engine.vocabulary import KnobValue, Option
 
+UNSCORED = -1
+"""How often the scorer was called outdated before it was asked: it wasn't."""
+
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
@@ -282,7 +285,7 @@ class Search:
             if tree.closed[node] or (self._forbidden is not None and self._forbidden(path[:depth])):
                 return None
             if tree.kinds[node] is Kind.UNEXPANDED:
-                self._expand(node, path[:depth])
+                self._expand(node, path[:depth], scored=False)
             if depth < len(path):
                 taken = [child for child in tree.children[node] if tree.options[child] == path[depth]]
                 if not taken:
@@ -308,7 +311,8 @@ class Search:
             node = self._select(node)
             path = (*path, self._tree.options[node])
 
-    def _expand(self, node: int, path: Path) -> None:
+    def _expand(self, node: int, path: Path, *, scored: bool = True) -> None:
+        """Give the node its children. Without scores the next descent that comes through asks for them."""
         fork = self._space.fork(path)
         if fork is None:
             self._tree.kinds[node] = Kind.LEAF
@@ -317,7 +321,10 @@ class Search:
             self._tree.kinds[node] = Kind.DEAD_END
             return
         options = sorted(fork.options, key=canonical_order)
-        self._tree.expand(node, fork.name, options, self._speeds(path, options, fork.name), self._scoring)
+        if scored:
+            self._tree.expand(node, fork.name, options, self._speeds(path, options, fork.name), self._scoring)
+        else:
+            self._tree.expand(node, fork.name, options, [math.nan] * len(options), UNSCORED)
 
     def _speeds(self, path: Path, options: Sequence[Option], fork: str) -> list[float]:
         speeds = self._scorer(path, options)

@@ -43,7 +43,7 @@ class Neighbourhood:
         self._space = space
         self._scorer = scorer
         self._measured: dict[str, float] = {}
-        self._known: dict[str, Kernel] = {}
+        self._known: dict[tuple[str, ...], dict[str, Kernel]] = {}
         self._errors: dict[str, float] = {}
         self._entered: set[frozenset[tuple[str, int]]] = set()
         self._best: Path | None = None
@@ -61,7 +61,8 @@ class Neighbourhood:
             if key in kernels_us and key not in self._errors:
                 error = math.log(kernels_us[key] / self._scorer.predicted_us(kernel))
                 if not math.isnan(error):
-                    self._known[key], self._errors[key] = kernel, error
+                    self._known.setdefault(_make(kernel), {})[key] = kernel
+                    self._errors[key] = error
         if sum_us is not None and sum_us < self._best_us:
             self._best, self._best_us = path, sum_us
         self._around = None
@@ -118,7 +119,8 @@ class Neighbourhood:
         if kernel.key in self._measured:
             return self._measured[kernel.key]
         usual = statistics.median(self._errors.values()) if self._errors else 0.0
-        weights = {key: 2.0 ** -_distance(kernel, other) for key, other in self._known.items() if _akin(kernel, other)}
+        akin = self._known.get(_make(kernel), {})
+        weights = {key: 2.0 ** -_distance(kernel, other) for key, other in akin.items()}
         total = sum(weight * self._errors[key] for key, weight in weights.items()) + USUAL * usual
         return self._scorer.predicted_us(kernel) * math.exp(total / (sum(weights.values()) + USUAL))
 
@@ -127,10 +129,6 @@ def _copies(option: Option) -> bool:
     """Whether the answer takes a prepared copy of a weight for nothing but its layout: the last thing to try, for on an
     H200 no bf16 product gained more than 0.3 % by it."""
     return any(value == "turned" for _, value in option.knobs)
-
-
-def _akin(kernel: Kernel, other: Kernel) -> bool:
-    return _make(kernel) == _make(other)
 
 
 def _make(kernel: Kernel) -> tuple[str, ...]:
