@@ -5,7 +5,7 @@ Every family is one object with its knobs, the forks it asks, the rules its sche
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from types import MappingProxyType
@@ -22,7 +22,7 @@ from engine.codegen.rowwise import Rowwise
 from engine.codegen.source import CONTROLS_FOLDER, Argument, KernelSource
 from engine.codegen.space import ScheduleSpace
 from engine.ir.kernel import Kernel
-from engine.vocabulary import Schedule, Target
+from engine.vocabulary import KnobValue, Schedule, Target
 
 FAMILIES: Mapping[str, Family] = MappingProxyType(
     {family.name: family for family in (Contraction(), Attention(), Rowwise(), Pointwise(), Extern())}
@@ -48,6 +48,11 @@ def _remembered_space(kernel: Kernel, target: Target) -> ScheduleSpace:
 def offered_schedules(kernel: Kernel, target: Target) -> Iterator[Schedule]:
     """Every schedule that the forks offer, in canonical order."""
     return schedule_space(kernel, target).offered()
+
+
+def offered_assignments(kernel: Kernel, target: Target) -> Sequence[Mapping[str, KnobValue]]:
+    """The knobs of every schedule that the forks offer, in canonical order."""
+    return schedule_space(kernel, target).assignments()
 
 
 def illegal_because(kernel: Kernel, schedule: Schedule, target: Target) -> str | None:
@@ -98,6 +103,7 @@ __all__ = [
     "illegal_because",
     "is_generated",
     "machine_code",
+    "offered_assignments",
     "offered_schedules",
     "render",
     "schedule_space",

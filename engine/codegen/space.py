@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from engine.codegen.family import Family, Rule
 from engine.ir.kernel import Kernel
@@ -53,14 +53,24 @@ class ScheduleSpace:
 
     def offered(self) -> Iterator[Schedule]:
         """Every offered schedule, in canonical order."""
-        if self._offered is not None:
+        if self._offered is None:
+            # One at a time: who wants the first alone needn't wait for all.
+            yield from map(Schedule.of, self._walk({}, 0))
+        else:
             yield from map(Schedule.of, self._offered)
-            return
-        found = []
-        for values in self._walk({}, 0):
-            found.append(values)
-            yield Schedule.of(values)
-        self._list(found)
+
+    def assignments(self) -> Sequence[Mapping[str, KnobValue]]:
+        """The knobs of every offered schedule, in canonical order; what is offered after a path is then known too."""
+        if self._offered is None:
+            found: list[dict[str, KnobValue]] = [{}]
+            for fork, rules in zip(self._forks, self._rules, strict=True):
+                knobs = [dict(option.knobs) for option in fork.options]
+                longer = [{**values, **more} for values in found for more in knobs]
+                for rule in rules:
+                    longer = rule.kept(longer)
+                found = longer
+            self._list(found)
+        return self._offered or []
 
     def _list(self, offered: list[dict[str, KnobValue]]) -> None:
         """Remember all that is offered, and with it which values some of it completes."""
@@ -138,6 +148,18 @@ class _Remembering:
         if known is None:
             known = self._holds[key] = not self._broken(values)
         return known
+
+    def kept(self, found: list[dict[str, KnobValue]]) -> list[dict[str, KnobValue]]:
+        """Those of `found` that the rule holds for, in order."""
+        holds, broken, knobs = self._holds, self._broken, self.knobs
+        kept = []
+        for values in found:
+            key = tuple([values[name] for name in knobs])
+            if key not in holds:
+                holds[key] = not broken(values)
+            if holds[key]:
+                kept.append(values)
+        return kept
 
 
 def _rules_by_depth(forks: tuple[Fork, ...], rules: tuple[Rule, ...]) -> list[tuple[_Remembering, ...]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from engine.codegen import declined_because, offered_schedules, schedule_space
+from engine.codegen import declined_because, offered_assignments, schedule_space
 from engine.grouping import grouping_space
 from engine.ir.graph import Graph
 from engine.ir.kernel import Kernel
@@ -77,7 +77,7 @@ class CapturedProblem:
         return declined_because(kernel)
 
     def candidates(self, kernel: Kernel) -> Sequence[Mapping[str, KnobValue]]:
-        return [schedule.as_dict() for schedule in offered_schedules(kernel, self._target)]
+        return offered_assignments(kernel, self._target)
 
 
 class RecordedProblem:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from engine.codegen import declined_because, offered_schedules, schedule_space
+from engine.codegen import declined_because, offered_assignments, schedule_space
 from engine.events import QueueChanged, RunFinished, RunState
 from engine.ir.graph import Graph, TensorSpec
 from engine.ir.kernel import Kernel
@@ -73,7 +73,7 @@ class KernelProblem:
     def candidates(self, kernel: Kernel) -> Sequence[Mapping[str, KnobValue]]:
         if self._schedule is not None:
             return [self._schedule.as_dict()]
-        return [schedule.as_dict() for schedule in offered_schedules(kernel, self._target)]
+        return offered_assignments(kernel, self._target)
 
 
 def target_text(kernel: Kernel) -> str:
