@@ -58,7 +58,7 @@ def pick_finalist(
     keys = tuple(item.schedule.key for item in finalists)
     turns = _known(bench, kernel, keys) or _timed(bench, kernel, finalists, len(plain), tried)
     if turns is None:
-        return finalists[0]
+        return _chosen_before(bench, kernel, measured) or finalists[0]
     chosen = _chosen(turns.found, turns.processes, len(plain), turns.control)
     bench.tell(
         Compared,
@@ -126,6 +126,12 @@ def _known(bench: Workbench, kernel: Kernel, keys: tuple[str, ...]) -> _Turns | 
     numbers = zip(known.ratios, known.lows, known.highs, known.p_values, known.effects, verdicts, strict=True)
     found = tuple(Difference(*row) for row in numbers)
     return _Turns(found, known.processes, known.noise_share, (known.control_ratio, known.control_verdict), True)
+
+
+def _chosen_before(bench: Workbench, kernel: Kernel, measured: Sequence[Measurement]) -> Measurement | None:
+    """What an earlier comparison of other finalists chose, if it is among `measured`: a replay can time none itself."""
+    known = bench.recorder.compared(kernel)
+    return next((item for item in measured if known is not None and item.schedule.key == known.chosen), None)
 
 
 def _timed(bench: Workbench, kernel: Kernel, finalists: Sequence[Measurement], plain: int, tried: int) -> _Turns | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from engine.events import RunFinished, RunState
 from engine.measure import ReplayDevice
-from engine.prior import ColdModel, steering
+from engine.prior import ColdModel, Prior, steering
 from engine.store import Recording, Store, StoredRun, StoreError
 from engine.tune.floors import Floors
 from engine.tune.learn import COLD
@@ -55,10 +55,16 @@ def _recorded_programs(store: Store, target: str | None) -> list[StoredRun]:
     return list(latest.values())
 
 
+def _steered_by(database: Path, recorded: StoredRun) -> Prior:
+    """What was learned beside the database since, else the very prior of the recorded run, else the cold one."""
+    own = steering(database, shipped=False)
+    return own.latest if own.models else steering(database).version(recorded.prior) or own.latest
+
+
 def _run(request: ReplayRequest, host: Host, store: Store, recorded: StoredRun) -> RunFinished:
     recording = Recording(store, recorded)
     device = host.own_device(ReplayDevice(recording, pace=request.pace))
-    prior = ColdModel() if host.settings.prior == COLD else steering(request.database, shipped=False).latest
+    prior = ColdModel() if host.settings.prior == COLD else _steered_by(request.database, recorded)
     bench = Workbench(
         run=recorded.id,
         database=str(request.database),
