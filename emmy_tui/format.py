@@ -52,8 +52,9 @@ def count(value: int) -> str:
 
 
 def plural(number: int, thing: str) -> str:
-    """1 row, 48211 rows."""
-    return f"{count(number)} {thing}{'' if number == 1 else 's'}"
+    """1 row, 48211 rows, 6 launches."""
+    ending = "es" if thing.endswith(("ch", "sh", "s", "x")) else "s"
+    return f"{count(number)} {thing}{'' if number == 1 else ending}"
 
 
 def size(value: int) -> str:

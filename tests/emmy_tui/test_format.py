@@ -69,6 +69,7 @@ def test_sizes_fit_five_characters() -> None:
 
 def test_one_of_a_thing_and_many() -> None:
     assert [fmt.plural(number, "row") for number in (0, 1, 2)] == ["0 rows", "1 row", "2 rows"]
+    assert [fmt.plural(number, "launch") for number in (1, 2)] == ["1 launch", "2 launches"]
 
 
 def test_a_moment_that_no_calendar_has_is_a_dash() -> None:
