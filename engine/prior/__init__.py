@@ -4,6 +4,7 @@ from engine.prior.calibration import Ranking, calibrate, ranking
 from engine.prior.checkpoint import FittedModel, load_models, save_models
 from engine.prior.cold import ColdModel
 from engine.prior.features import COLUMNS, FeatureMatrix, features
+from engine.prior.forest import load_libraries
 from engine.prior.learned import LearnedModel, fit
 from engine.prior.model import Prior
 from engine.prior.refit import models_path, refit, rows_path
@@ -31,6 +32,7 @@ __all__ = [
     "fit",
     "group_name",
     "kept_rows",
+    "load_libraries",
     "load_models",
     "models_path",
     "ranking",

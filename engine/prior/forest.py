@@ -16,6 +16,12 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from sklearn.tree import DecisionTreeRegressor
 
+
+def load_libraries() -> None:
+    """Import what growing needs, half a second, for whoever has a moment before the first forest."""
+    import sklearn.tree  # noqa: F401
+
+
 Numbers = NDArray[np.float64]
 Columns = NDArray[np.float32]
 

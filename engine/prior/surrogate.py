@@ -44,7 +44,7 @@ DRY = 20
 """Answers without a new best after which some candidates are drawn evenly."""
 REFIT = 3
 """Answers between two fits, at least."""
-REFIT_SHARE = 8
+REFIT_SHARE = 4
 """Beside a prior, a fit also waits for one new answer to so many old ones, because it costs more with each."""
 TREES = 30
 TREES_BESIDE_PRIOR = 20

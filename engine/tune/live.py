@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import json
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -16,6 +17,7 @@ from engine.capture import capture, parse_target
 from engine.events import Event, RunFinished, RunState
 from engine.ir.plan import Program
 from engine.measure import CounterReader, Device, open_device
+from engine.prior import load_libraries
 from engine.store import RunInfo, Store
 from engine.tune.control import Control
 from engine.tune.controlled import ControlledProblem, ControlsRequest, controlled
@@ -82,6 +84,9 @@ def tune_live(request: LiveRequest, host: Host, then: Then = nothing_more) -> li
     """
     host.change_state(RunState.CAPTURING)
     parse_target(request.code)
+    if host.settings.surrogate:
+        # While the device and the capture start in processes of their own, this one waits.
+        threading.Thread(target=load_libraries, name="libraries", daemon=True).start()
     wanted = request.controls
     controls = wanted.load() if wanted is not None else None
     jobs, cold_l2 = host.settings.jobs, host.settings.cold_l2

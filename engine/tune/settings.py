@@ -81,7 +81,7 @@ class Settings:
     """
 
     patience: int = 50
-    outer_patience: int = 8
+    outer_patience: int = 6
     seed: int = 0
     window: int = 32
     limit: int | None = None
