@@ -31,7 +31,7 @@ class Now:
 
     `items` counts the rows of the tab's list, `contexts` those of the shown kernel; `undoable` says that this session
     changed a pin, `filtered` that a filter is on, `corners` counts the forbidden ones,
-    `compiles` what compiles now.
+    `compiles` what compiles now; `middle` is the panel in the middle of the Live tab.
     """
 
     mode: Mode | None = None
@@ -52,6 +52,7 @@ class Now:
     contexts: int = 0
     corners: int = 0
     compiles: int = 0
+    middle: str = "tree"
 
 
 Decides = Callable[[Now], bool]

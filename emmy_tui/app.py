@@ -63,7 +63,7 @@ class EmmyApp(Verbs):
 
     CSS_PATH = "emmy.tcss"
     TITLE = "emmy-tui"
-    AUTO_FOCUS = "#tree"
+    AUTO_FOCUS = "#kernels"
     ENABLE_COMMAND_PALETTE = True
     COMMAND_PALETTE_BINDING = "ctrl+p"
     BINDINGS: ClassVar[list[BindingType]] = bindings(lambda action: not action.in_list and not action.tabs)
@@ -243,6 +243,7 @@ class EmmyApp(Verbs):
             filtered=self.tab.filtered,
             contexts=self.tab.contexts,
             corners=self.failures.corners,
+            middle=self.live.middle,
             compiles=len(self.view.snapshot.compilers.numbers) if self.view.snapshot.compilers else 0,
         )
 
@@ -348,7 +349,7 @@ class EmmyApp(Verbs):
             self.attach(self._demo())
             self._fit()
             self.tick()
-            self.call_after_refresh(self.focus_panel, "tree")
+            self.call_after_refresh(self.focus_panel, "kernels")
 
 
 def palette_title(action: Action, keys: Keys | None = None) -> str:

@@ -41,7 +41,8 @@ class DatabaseSource:
         self._clock = clock
         self._closing = threading.Event()
         self._inbox: deque[Event] = deque()
-        self._frozen = self._replaced = self._gone = False
+        self._frozen = ""
+        self._replaced = self._gone = False
         self._last_at: float | None = None
         self._thread = threading.Thread(target=self._read, name="emmy-follow", daemon=True)
         self._thread.start()
@@ -51,7 +52,7 @@ class DatabaseSource:
         """The file's state in words; a run that neither ends nor writes for SILENT_S has presumably crashed."""
         badges = []
         if self._frozen:
-            badges.append("FROZEN COPY")
+            badges.append(f"FROZEN COPY ({self._frozen})")
         if self._gone:
             badges.append("FILE GONE")
         elif self._replaced:
@@ -79,7 +80,7 @@ class DatabaseSource:
         if self._gone and self._replaced:
             return
         with Store.open(self._path, read_only=True) as store:
-            self._frozen = store.frozen
+            self._frozen = store.frozen_because
 
             def over() -> bool:
                 return self._closing.is_set() or file_identity(self._path) != identity

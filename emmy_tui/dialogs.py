@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 
-from emmy_tui.action import Group, Now
+from emmy_tui.action import Action, Group, Now
 from emmy_tui.actions import ACTIONS, Keys, keys_of, spoken
 from emmy_tui.text import Line, Tone, left, line_width, wrap
 from emmy_tui.view import View
@@ -84,12 +84,19 @@ def help_lines(now: Now, keys: Keys | None = None, width: int = 200) -> list[Lin
             written = " ".join(spoken(key) for key in keys_of(action, keys))
             works = action.when(now)
             reason = "" if works else action.why_not(now)
-            text = f"{action.meaning}  ({reason})" if reason else action.meaning
+            meaning = _where(action) + action.meaning
+            text = f"{meaning}  ({reason})" if reason else meaning
             rows = wrap(text, max(20, width - WRITTEN))
             heads = ["  " + left(written, WRITTEN - 2), *[" " * WRITTEN] * (len(rows) - 1)]
             for head, row in zip(heads, rows, strict=True):
                 lines.append([(head, Tone.KEY if works else Tone.DIM), (row, Tone.PLAIN if works else Tone.DIM)])
     return lines
+
+
+def _where(action: Action) -> str:
+    """The tabs of an action whose key means something else on another tab."""
+    shared = any(set(action.keys) & set(other.keys) for other in ACTIONS if other is not action and other.tabs)
+    return f"{' and '.join(tab.capitalize() for tab in action.tabs)}: " if shared and action.tabs else ""
 
 
 class Help(Dialog):

@@ -39,7 +39,7 @@ def long_words(knobs: Mapping[str, KnobValue]) -> str:
 
 
 def value_text(value: KnobValue) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return str(value)
 
 
 def short_words(knobs: Mapping[str, KnobValue]) -> str:

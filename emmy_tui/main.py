@@ -166,6 +166,7 @@ def print_once(options: argparse.Namespace) -> int:
     """Print what the database says now, as plain text."""
     if options.code:
         raise BadInput(f"--once shows a database and starts no run; use {sibling_command(options)}")
+    options.ascii = _configured(options).ascii
     from emmy_tui.opening import frame_of
 
     return put_out(frame_of(options))
@@ -198,11 +199,12 @@ def run(options: argparse.Namespace) -> int:
     if reason is not None:
         raise BadInput(f"{reason}; use {sibling_command(options)} or emmy-tui --once")
     config = _configured(options)
+    options.read_only = config.read_only
     if config.read_only and options.code:
         raise BadInput("--code writes what it measures: take read_only out of the config, or open a database instead")
     log_file = Path(config.log_file).expanduser() if config.log_file else terminal.default_log_file()
     try:
-        log = terminal.open_log(log_file)
+        log = terminal.open_log(log_file, make_folder=not config.log_file)
     except OSError as error:
         if config.log_file:
             raise BadInput(f"the log file {log_file} can't be written: {error.strerror}") from None

@@ -13,6 +13,7 @@ import re
 import shlex
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from ctypes.util import find_library
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,7 +24,7 @@ from emmy_tui.refusal import BadInput
 from emmy_tui.source import Again, Mode, Session, SessionSource, Source
 from engine.capture import CaptureError, parse_target
 from engine.data import DemoMissing, demo_database
-from engine.store import Store, StoreError, default_database_path
+from engine.store import Store, StoreError, default_database_path, upgrade_file
 
 DEMO_PACE_S = 0.12
 DRIVER_FILES = (Path("/proc/driver/nvidia/version"), Path("/dev/nvidiactl"), Path("/dev/dxg"))
@@ -42,7 +43,17 @@ def open_source(options: argparse.Namespace) -> Source | None:
         check_run(options.code, database, options.device)
         return _live_source(options, database)
     path = database_to_browse(options)
-    return DatabaseSource(path) if path is not None else None
+    if path is None:
+        return None
+    if not options.read_only:
+        _upgrade(path)
+    return DatabaseSource(path)
+
+
+def _upgrade(path: Path) -> None:
+    """Upgrade an older database in place, so that it is followed; where it can't be, a copy is read and says so."""
+    with suppress(StoreError):
+        upgrade_file(path)
 
 
 def database_to_browse(options: argparse.Namespace) -> Path | None:

@@ -69,7 +69,7 @@ class Source(Protocol):
 
     @property
     def badges(self) -> tuple[str, ...]:
-        """What a person should know of the file, in capitals: FROZEN COPY, WRITER SILENT 11m, FILE REPLACED."""
+        """What a person should know of the file, in capitals: FROZEN COPY (why), WRITER SILENT 11m, FILE REPLACED."""
 
     @property
     def dropped(self) -> int:

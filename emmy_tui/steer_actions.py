@@ -119,6 +119,17 @@ STEER_ACTIONS: tuple[Action, ...] = (
     ),
     on_tabs(
         (LIVE,),
+        "close_middle",
+        ("escape",),
+        "Tree",
+        "The search tree again, in place of graph or health",
+        Group.VIEW,
+        lambda now: now.middle != "tree",
+        because("The search tree is in its place"),
+        footer=12,
+    ),
+    on_tabs(
+        (LIVE,),
         "kill_compile",
         ("K",),
         "End compile",

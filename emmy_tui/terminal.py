@@ -41,9 +41,13 @@ def refuse_because(environ: Mapping[str, str]) -> str | None:
     return None
 
 
-def open_log(path: Path) -> int:
-    """A descriptor that appends to the log file. Raises OSError if it can't be written."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+def open_log(path: Path, *, make_folder: bool = False) -> int:
+    """A descriptor that appends to the log file; a folder is made for ours alone, not for a name that was typed.
+
+    Raises OSError if it can't be written.
+    """
+    if make_folder:
+        path.parent.mkdir(parents=True, exist_ok=True)
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
 

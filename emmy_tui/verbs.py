@@ -187,6 +187,19 @@ class Verbs(App[None]):
         self.tab.focus_by(-1)
         self.paint_frame()
 
+    def action_focus_next(self) -> None:
+        """What Textual's screens bind to tab, in the order of the panels and not of the widgets."""
+        if len(self.screen_stack) > 1:
+            super().action_focus_next()
+        else:
+            self.action_focus_next_panel()
+
+    def action_focus_previous(self) -> None:
+        if len(self.screen_stack) > 1:
+            super().action_focus_previous()
+        else:
+            self.action_focus_previous_panel()
+
     def choose_kernel(self, key: str) -> None:
         """Show this kernel in curve, tree and variants."""
         self.view.chosen = key

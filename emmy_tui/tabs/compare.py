@@ -13,7 +13,7 @@ from textual.containers import Vertical
 
 from emmy_tui import format as fmt
 from emmy_tui.action import COMPARE
-from emmy_tui.comparison import Choice, Comparison, Pair, measuring_runs, read_comparison
+from emmy_tui.comparison import Choice, Comparison, Pair, listed_runs, read_comparison
 from emmy_tui.desk import Desk
 from emmy_tui.dialogs import Dialog, Reading, TextPanel
 from emmy_tui.export import Record, ask_format
@@ -92,18 +92,20 @@ class CompareTab(Tab):
         """Pick a run from those of the side's database."""
         other = self.choice.other if side == "B" else None
 
-        def read(store: Store) -> list[StoredRun]:
+        now = self.view.now
+
+        def read(store: Store) -> list[tuple[StoredRun, str]]:
             if other is None:
-                return measuring_runs(store)
+                return listed_runs(store, now)
             with Store.open(other, read_only=True) as second:
-                return measuring_runs(second)
+                return listed_runs(second, now)
 
         def chosen(run: str | None) -> None:
             if run:
                 self.choice = replace(self.choice, a=run) if side == "A" else replace(self.choice, b=run)
                 self.ask()
 
-        def show(runs: list[StoredRun]) -> None:
+        def show(runs: list[tuple[StoredRun, str]]) -> None:
             self.app.push_screen(RunChoice(self.view, runs, side, self.app.size.width - 6), chosen)
 
         self._desk.ask("runs", read, show, self._outlet.warn)
@@ -208,10 +210,12 @@ class RunChoice(Dialog):
         Binding("escape,q", "answer", show=False),
     ]
 
-    def __init__(self, view: View, runs: Sequence[StoredRun], side: str, width: int) -> None:
-        self._runs = runs
+    def __init__(self, view: View, runs: Sequence[tuple[StoredRun, str]], side: str, width: int) -> None:
+        self._runs = [run for run, _ in runs]
         glyphs = view.glyphs
-        texts = (f"{run.id[:8]}  {fmt.moment(run.started_at)}  {run.state:9}  {run.target}  {run.gpu}" for run in runs)
+        texts = (
+            f"{run.id[:8]}  {fmt.moment(run.started_at)}  {state:9}  {run.target}  {run.gpu}" for run, state in runs
+        )
         lines: list[Line] = [[(crop(clean(text, glyphs), max(20, width), glyphs), Tone.PLAIN)] for text in texts]
         super().__init__(RunList(view, lines, f"Run {side}", "enter takes it"))
 

@@ -27,7 +27,7 @@ from emmy_tui.widgets.plan import PlanPanel
 from emmy_tui.widgets.search_tree import SearchTree
 from emmy_tui.widgets.selected import Selected
 
-PANELS = ("kernels", "curve", "tree", "plan", "health", "log")
+PANELS = ("kernels", "tree", "plan", "health", "log", "curve")
 SHARED_BELOW, SELECTED_FROM, FRAMED_LOG_FROM = 80, 120, 30
 
 _PANEL_VERSIONS = {
@@ -67,7 +67,7 @@ class LiveTab(Tab):
 
     BINDINGS: ClassVar[list[BindingType]] = tab_bindings(LIVE)
     order = PANELS
-    first = "tree"
+    first = "kernels"
 
     def __init__(self, view: View, desk: Desk, steering: Steering) -> None:
         super().__init__(view, id=LIVE)
@@ -152,13 +152,14 @@ class LiveTab(Tab):
     def reset(self) -> None:
         """The snapshot is another one: everything is seen for the first time, and followed."""
         self._seen = {}
-        self.search_tree.following = self.log_panel.following = True
+        self.kernel_panel.following = self.search_tree.following = self.log_panel.following = True
         self.search_tree.update(set())
         self.log_panel.update()
         self.repaint_all()
 
     def choose_kernel(self) -> None:
         """The view shows another kernel."""
+        self.kernel_panel.following = True
         self.search_tree.show_kernel()
         self.repaint_all()
 
@@ -187,6 +188,9 @@ class LiveTab(Tab):
 
     def action_health(self) -> None:
         self._show_middle("health")
+
+    def action_close_middle(self) -> None:
+        self._show_middle(self.middle)
 
     def action_kill_compile(self) -> None:
         one = self.health_panel.current()

@@ -36,7 +36,7 @@ from emmy_tui.widgets.pin_list import PinList, pin_detail
 from emmy_tui.widgets.suggestion_list import Suggested, SuggestionList, read_suggestions, suggestion_detail
 from engine.deploy import Received
 from engine.snapshot import KernelRow
-from engine.store import PinStanding, Standing
+from engine.store import PinStanding, Standing, Store
 from engine.vocabulary import Schedule
 
 DETAIL_LINES, LOW_DETAIL_LINES = 10, 8
@@ -53,6 +53,15 @@ class Here:
     label: str
     context: str = ""
     schedule: Schedule | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """The database as of one change; `pins` is None where nothing was committed since the look before."""
+
+    changes: tuple[int, int]
+    pins: tuple[PinStanding, ...] | None = None
+    suggestions: tuple[Suggested, ...] = ()
 
 
 class RowDetail(Panel):
@@ -88,6 +97,8 @@ class PinsTab(Tab):
         self.detail = RowDetail(view, self._detail)
         self._last = "pins"
         self._asked = 0
+        self._watching = False
+        self._changes: tuple[int, int] | None = None
 
     def compose(self) -> ComposeResult:
         with Vertical():
@@ -142,6 +153,32 @@ class PinsTab(Tab):
         done = len(self.deploys.found) >= self.deploys.wanted
         if done and len(self.view.snapshot.kernels) > self.deploys.wanted:
             self.ask()
+        self._watch()
+
+    def _watch(self) -> None:
+        """Look again where something was committed since: other screens and `emmy pin` write the same file."""
+        if self._watching:
+            return
+        self._watching, seen, suggested = True, self._changes, read_suggestions()
+
+        def question(store: Store) -> _Look:
+            changes = (id(store), store.changes())
+            return _Look(changes) if changes == seen else _Look(changes, store.pin_standings(), suggested(store))
+
+        self._desk.ask("changes", question, self._looked, self._blind)
+
+    def _looked(self, look: _Look) -> None:
+        self._watching, first, self._changes = False, self._changes is None, look.changes
+        if look.pins is None or first:
+            return
+        if [one.stored for one in look.pins] != [one.stored for one in self.list.pins]:
+            self.ask()
+        elif look.pins != tuple(self.list.pins) or look.suggestions != self.suggestions.found:
+            self._found(look.pins)
+            self._suggested(look.suggestions)
+
+    def _blind(self, sentence: str) -> None:
+        self._watching = False
 
     def reset(self) -> None:
         self.deploys.found, self.deploys.wanted = [], 0

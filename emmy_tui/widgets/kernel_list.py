@@ -178,6 +178,8 @@ class KernelList(ListPanel):
         super().__init__(view, id=id)
         self.order = KernelOrder.RUN
         self.reversed = False
+        self.following = True
+        """Whether the cursor stays on the shown kernel; it does until a person moves it, or sorts."""
 
     def title(self) -> Line:
         return titled("Kernels")
@@ -213,18 +215,31 @@ class KernelList(ListPanel):
     def ordered(self) -> list[KernelRow]:
         """All kernels in the order of the list. What has no time comes last; reversed, first.
 
-        By cost, kernels of other programs come after those that the sum is made of.
+        The cost of a kernel is its time as often as it occurs in its program, whichever program that is.
         """
         snapshot = self.view.snapshot
         rows = list(snapshot.kernels.values())
         if self.order is not KernelOrder.RUN:
             counts = {row.kernel: occurs for row, occurs in snapshot.counted_kernels()}
             if self.order is KernelOrder.COST:
-                rows.sort(key=lambda row: -(row.chosen_us or 0.0) * row.count)
-                rows.sort(key=lambda row: -(row.chosen_us or 0.0) * counts.get(row.kernel, 0))
+                rows.sort(key=lambda row: -(row.chosen_us or 0.0) * (counts.get(row.kernel) or row.count or 1))
             else:
                 rows.sort(key=lambda row: -(row.chosen_us or 0.0))
         return rows[::-1] if self.reversed else rows
+
+    def lines(self, width: int, height: int) -> list[Line]:
+        shown = self.view.kernel
+        if self.following and shown is not None:
+            self.cursor = self.ordered().index(shown)
+            self.reveal()
+        return super().lines(width, height)
+
+    def moved(self) -> None:
+        self.following = False
+
+    def scrolled(self, by: int) -> None:
+        self.following = False
+        super().scrolled(by)
 
     def rows(self, start: int, count: int, width: int) -> list[Line]:
         snapshot = self.view.snapshot

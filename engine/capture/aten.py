@@ -11,9 +11,12 @@ from typing import Any
 
 from engine.capture import moving, norms
 from engine.capture.attention import attention
+from engine.capture.calls import call_named
 from engine.capture.errors import UnsupportedOpError, UnsupportedTensorError
 from engine.capture.lowering import Lowering, Operand, Value
+from engine.ir.extern import DIVISION
 from engine.ir.graph import TensorSpec
+from engine.ir.shapes import broadcast_shapes
 from engine.ir.views import expanded, narrowed, selected, with_axis, without_axes
 
 Result = Value | tuple[Value | None, ...]
@@ -43,7 +46,13 @@ def _div(low: Lowering, dtype: str, x: Operand, y: Operand, rounding_mode: str |
         return low.pointwise("div", x, y, dtype=dtype)
     if rounding_mode == "floor" and "float" in dtype:
         return low.pointwise("floor", low.pointwise("div", x, y, dtype=norms.inside(dtype)), dtype=dtype)
-    raise UnsupportedOpError(f"aten.div with rounding_mode={rounding_mode!r} is not supported.")
+    if isinstance(y, Value) and "float" not in low.dtype(y):
+        # torch has no quotient by a whole 0, and a call is defined for any number.
+        zero = low.pointwise("eq", y, 0, dtype="bool")
+        y = low.pointwise("where", zero, 1, y, dtype=low.dtype(y))
+    shape = broadcast_shapes([o.shape for o in (x, y) if isinstance(o, Value)])
+    out = TensorSpec.contiguous(shape, dtype)
+    return call_named(low, DIVISION, (x, y), {"rounding_mode": rounding_mode}, out)
 
 
 def _pow(low: Lowering, dtype: str, x: Operand, y: Operand) -> Value:
@@ -118,11 +127,15 @@ def _reduction(kind: str) -> Handler:
 
 
 def _whole(kind: str, name: str) -> Handler:
-    """aten.max and aten.min without an axis; with one they also give positions, which no kernel does."""
+    """aten.max and aten.min; with an axis they also give positions, which is a call."""
 
-    def handler(low: Lowering, dtype: str, x: Value, *rest: object) -> Value:
-        if rest:
-            raise UnsupportedOpError(f"{name} with an axis gives positions, which is not supported: use {kind}.")
+    def handler(low: Lowering, dtype: str, x: Value, *rest: Any) -> Result:
+        if len(rest) == 1 and isinstance(rest[0], Value):
+            raise UnsupportedOpError(f"{name} of two tensors is not supported: use torch.{name[5:]}imum.")
+        if rest and x.shape:
+            found = low.reduce(kind, x, _axes(x, rest[0]), bool(rest[1:] and rest[1]), dtype)
+            out = TensorSpec.contiguous(found.shape, "int64")
+            return found, call_named(low, f"{name}.dim", (x, *rest), {}, out, 1)
         return low.reduce(kind, x, _axes(x, None), False, dtype)
 
     return handler
@@ -144,6 +157,34 @@ def _layer_norm(
 
 
 _EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
+
+
+def _batch_norm(
+    low: Lowering,
+    dtype: str,
+    x: Value,
+    weight: Value | None,
+    bias: Value | None,
+    mean: Value,
+    variance: Value,
+    momentum: float,
+    eps: float,
+) -> Result:
+    return norms.batch_norm(low, x, weight, bias, (mean, variance), eps, dtype), None, None
+
+
+def _norm_of_batch(low: Lowering, dtype: str, x: Value, weight: Value | None, bias: Value | None, *rest: Any) -> Result:
+    """With statistics of the batch itself, as an instance norm asks for them."""
+    if len(rest) != 3:
+        raise UnsupportedOpError("A batch norm that changes its buffers is not supported: call .eval() on the module.")
+    axes = tuple(i for i in range(len(x.shape)) if i != 1)
+    spread, mean = norms.variance(low, x, axes, 0.0, False, norms.inside(dtype))
+    return norms.batch_norm(low, x, weight, bias, (mean, spread), rest[2], dtype), None, None
+
+
+def _group_norm(low: Lowering, dtype: str, x: Value, weight: Value | None, bias: Value | None, *sizes: Any) -> Result:
+    *_, groups, eps = sizes
+    return norms.group_norm(low, x, weight, bias, groups, eps, dtype)
 
 
 def _rms_norm(
@@ -323,6 +364,9 @@ HANDLERS: Mapping[str, Handler] = {
     "_softmax": _softmax(log=False),
     "_log_softmax": _softmax(log=True),
     "native_layer_norm": _layer_norm,
+    "_native_batch_norm_legit_no_training": _batch_norm,
+    "_native_batch_norm_legit": _norm_of_batch,
+    "native_group_norm": _group_norm,
     "rms_norm": _rms_norm,
     "_fused_rms_norm": _fused_rms_norm,
     "var": _var,
@@ -342,6 +386,9 @@ HANDLERS: Mapping[str, Handler] = {
     "index_select": moving.index_select,
     "cat": moving.cat,
     "roll": moving.roll,
+    "gather": moving.gather_along,
+    "copy": moving.copy,
+    "index_put": moving.index_put,
     "full": _full,
     "full_like": _full_like,
     "scalar_tensor": _scalar_tensor,

@@ -3,6 +3,9 @@
 Scores are float32 from the first product to the softmax, as torch's fused kernels keep them. Heads that share
 keys and values stand on an axis of their own: queries are [..., Hkv, G, S, D], keys and values [..., Hkv, G, S, D]
 with stride 0 along G, and nothing is repeated in memory. The causal mask is a comparison of positions.
+
+A query whose keys are all hidden gets zeros, where a softmax has NaN. Only a mask that may hide all of them needs that
+said: one that compares positions and shows each query a key leaves the plain softmax.
 """
 
 from __future__ import annotations
@@ -12,6 +15,8 @@ import math
 from engine.capture import norms
 from engine.capture.errors import UnsupportedOpError
 from engine.capture.lowering import Lowering, Value
+from engine.ir.attention import attention_chain
+from engine.ir.attention_mask import read_masking
 from engine.ir.views import expanded, permuted, with_axis
 
 
@@ -45,7 +50,28 @@ def attention(
     if attn_mask is not None:
         scores = _masked(low, scores, _mask_of_groups(low, attn_mask, asked, group), wide)
     weights = norms.softmax(low, scores, len(scores.shape) - 1, dtype, log=False)
-    return low.reshape(low.matmul(weights, value, dtype), shape)
+    done = low.matmul(weights, value, dtype)
+    if attn_mask is not None and not _every_row_sees(low, done):
+        done = low.matmul(_zero_where_hidden(low, scores, weights, wide), value, dtype)
+    return low.reshape(done, shape)
+
+
+def _every_row_sees(low: Lowering, values: Value) -> bool:
+    """Whether the mask of the attention that ends in `values` certainly leaves each query a key."""
+    graph = low.builder.built(values.index)
+    chain = attention_chain(graph, graph.outputs[0])
+    if chain is None:
+        return False
+    masking = read_masking(graph, chain)
+    rows, keys = graph.ops[chain.logits].out.shape[-2:]
+    return masking.bounds.every_row_sees(rows, keys)
+
+
+def _zero_where_hidden(low: Lowering, scores: Value, weights: Value, wide: str) -> Value:
+    """The weights, with zeros in the rows whose largest score is -inf."""
+    peak = low.reduce("amax", scores, (len(scores.shape) - 1,), True, wide)
+    hidden = low.pointwise("eq", peak, -math.inf, dtype="bool")
+    return low.pointwise("where", hidden, 0.0, weights, dtype=low.dtype(weights))
 
 
 def _group_size(query: Value, key: Value, value: Value) -> int:

@@ -18,15 +18,36 @@ def is_callable(node: Node) -> bool:
     return _full_name(node) in EXTERN_OPS
 
 
-def call(low: Lowering, node: Node, args: Sequence[Any], kwargs: Mapping[str, Any], out: TensorSpec) -> Value:
-    """The op of `node` as a call that gives `out`, contiguous. Raises GraphError for an argument that isn't data."""
+def call(
+    low: Lowering, node: Node, args: Sequence[Any], kwargs: Mapping[str, Any], outs: Sequence[TensorSpec | None]
+) -> Value | tuple[Value | None, ...]:
+    """The op of `node` as a call that gives `outs`, contiguous: a value, or one for each of several results, and None
+    for a result that is no tensor of ours. Raises GraphError for an argument that isn't data."""
+    name, named = _full_name(node), dict(kwargs)
+    if isinstance(node.kwargs.get("dtype"), torch.dtype):
+        named["dtype"] = node.kwargs["dtype"]
+    if not isinstance(node.meta["val"], list | tuple):
+        assert outs[0] is not None
+        return call_named(low, name, args, named, outs[0])
+    return tuple(
+        None if out is None else call_named(low, name, args, named, out, place) for place, out in enumerate(outs)
+    )
+
+
+def call_named(
+    low: Lowering,
+    name: str,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    out: TensorSpec,
+    result: int | None = None,
+) -> Value:
+    """A call of the op `name`, one of EXTERN_OPS, that gives `out`, contiguous, as its `result` among several."""
     inputs: list[int] = []
     listed = [_written(low, value, inputs) for value in args]
-    named = {name: _written(low, value, inputs) for name, value in kwargs.items()}
-    if isinstance(node.kwargs.get("dtype"), torch.dtype):
-        named["dtype"] = _written(low, node.kwargs["dtype"], inputs)
+    named = {key: _written(low, value, inputs) for key, value in kwargs.items()}
     text = arguments_to_json(listed, named)
-    done = low.builder.extern(_full_name(node), tuple(inputs), text, TensorSpec.contiguous(out.shape, out.dtype))
+    done = low.builder.extern(name, tuple(inputs), text, TensorSpec.contiguous(out.shape, out.dtype), result)
     return Value(done, out.shape)
 
 

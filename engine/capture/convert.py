@@ -20,7 +20,7 @@ from engine.capture.calls import call, is_callable
 from engine.capture.errors import NoTensorInputError, UnsupportedOpError, UnsupportedTensorError
 from engine.capture.feeding import CALLED
 from engine.capture.lowering import Lowering, Value
-from engine.ir.graph import Graph, TensorSpec
+from engine.ir.graph import DTYPE_BYTES, Graph, TensorSpec
 from engine.ir.shapes import GraphError
 
 _CREATED = frozenset({"rand", "randn", "randint", "randperm", "empty", "empty_strided", "normal"})
@@ -116,17 +116,24 @@ def _lower(low: Lowering, node: Node, values: dict[Node, Any]) -> Any:
     options = torch.fx.map_arg({k: v for k, v in node.kwargs.items() if k not in _NO_MATTER}, values.__getitem__)
     try:
         if handler is None:
-            return call(low, node, arguments, options, spec_of(first))
+            return call(low, node, arguments, options, _specs(meta))
         done = handler(low, dtype_of(first), *arguments, **options)
     except UnsupportedOpError:
         if not is_callable(node):
             raise
-        return call(low, node, arguments, options, spec_of(first))
+        return call(low, node, arguments, options, _specs(meta))
     except (GraphError, TypeError) as error:
         raise UnsupportedOpError(f"{node.target} as it is called here is not supported: {error}.") from None
     if isinstance(done, Value) and done.shape != tuple(first.shape):
         raise UnsupportedOpError(f"{node.target} gives shape {tuple(first.shape)}, and was read as {done.shape}.")
     return done
+
+
+def _specs(results: Any) -> list[TensorSpec | None]:
+    """The spec of each result of a call; None for what is no tensor, or one of no elements or of another dtype."""
+    listed = results if isinstance(results, list | tuple) else [results]
+    specs = [spec_of(result) if isinstance(result, torch.Tensor) else None for result in listed]
+    return [spec if spec is not None and spec.numel and spec.dtype in DTYPE_BYTES else None for spec in specs]
 
 
 def _name(node: Node) -> str:

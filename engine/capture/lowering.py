@@ -13,9 +13,10 @@ from dataclasses import dataclass
 
 from engine.capture.errors import UnsupportedTensorError
 from engine.ir.builder import GraphBuilder
+from engine.ir.extern import PRODUCT, arguments_to_json
 from engine.ir.graph import DTYPE_BYTES, TensorSpec, contiguous_strides
 from engine.ir.ops import COMMUTATIVE, OP_CLASS, OpClass
-from engine.ir.shapes import TRUTH_KINDS, promote, reduces_last_axes
+from engine.ir.shapes import TRUTH_KINDS, infer_shape, promote, reduces_last_axes
 from engine.ir.views import Axes, expanded, permuted, reshaped, unexpanded, view_axes
 
 Number = int | float | bool
@@ -205,6 +206,13 @@ class Lowering:
         return done
 
     def _multiply(self, left: int, right: int, dtype: str) -> int:
+        """A matmul; no kernel multiplies in float64, so there it is a call."""
+        if self.builder.spec(left).dtype == "float64":
+            shapes = [self.builder.spec(i).shape for i in (left, right)]
+            out = TensorSpec.contiguous(infer_shape("matmul", shapes), dtype)
+            places = [left] if left == right else [left, right]
+            text = arguments_to_json([{"tensor": places.index(i)} for i in (left, right)], {})
+            return self.builder.extern(PRODUCT, tuple(places), text, out)
         loose = self._allow_tf32 and self.builder.spec(left).dtype == "float32"
         return self.builder.add("matmul", left, right, dtype=dtype, allow_tf32=loose)
 

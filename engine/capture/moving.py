@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.capture.errors import UnsupportedOpError
-from engine.capture.lowering import Lowering, Number, Value
-from engine.ir.graph import TensorSpec
+from engine.capture.lowering import Lowering, Number, Operand, Value
+from engine.ir.graph import TensorSpec, contiguous_strides
+from engine.ir.views import expanded
 
 
 def arange(low: Lowering, dtype: str, start: Number, end: Number | None = None, step: Number = 1) -> Value:
@@ -61,6 +62,44 @@ def index(low: Lowering, dtype: str, table: Value, indices: Sequence[Value | Non
 def gather(low: Lowering, table: Value, index: Value) -> Value:
     done = low.builder.add("gather", low.stored(table), low.stored(index))
     return Value(done, low.builder.spec(done).shape)
+
+
+def gather_along(low: Lowering, dtype: str, x: Value, axis: int, place: Value, **_: object) -> Value:
+    """torch.gather: each element's position in x, all of whose elements are a table's rows."""
+    rank = len(x.shape)
+    if not rank:
+        raise UnsupportedOpError("aten.gather of a tensor without axes is not generated.")
+    axis %= rank
+    table = low.reshape(x, (math.prod(x.shape),))
+    position: Value | None = None
+    for at, step in enumerate(contiguous_strides(x.shape)):
+        along = place if at == axis else low.iota(place.shape[at], at, rank, "int64")
+        moved = low.pointwise("mul", along, step, dtype="int64")
+        position = moved if position is None else low.pointwise("add", position, moved, dtype="int64")
+    assert position is not None
+    return gather(low, table, position)
+
+
+def copy(low: Lowering, dtype: str, old: Value, new: Operand, *_: object) -> Value:
+    """What a tensor holds after `new` was written over all of it."""
+    value = new if isinstance(new, Value) else low.constant(new, dtype)
+    if low.is_constant(value):
+        return low.constant(low.builder.op(value.index).attribute("value"), dtype, old.shape)
+    if low.dtype(value) != dtype:
+        value = low.pointwise("cast", value, dtype=dtype)
+    return low.view(value, expanded(low.spec(value), old.shape))
+
+
+def index_put(
+    low: Lowering, dtype: str, x: Value, indices: Sequence[Value | None], new: Value, accumulate: bool = False
+) -> Value:
+    """x with one number where a mask is true; other writes by index have no kernel."""
+    mask = indices[0]
+    whole = len(indices) == 1 and mask is not None and low.dtype(mask) == "bool" and math.prod(new.shape) == 1
+    if not whole or accumulate or mask is None:
+        raise UnsupportedOpError("aten.index_put is only supported for one number where a mask is true.")
+    mask = low.reshape(mask, (*mask.shape, *(1 for _ in x.shape[len(mask.shape) :])))
+    return low.pointwise("where", mask, low.reshape(new, ()), x, dtype=dtype)
 
 
 def roll(low: Lowering, dtype: str, x: Value, shifts: Sequence[int], dims: Sequence[int] = ()) -> Value:

@@ -75,3 +75,45 @@ def variance(
     scale = 1.0 / degrees if degrees else math.inf
     done = low.pointwise("mul", total, scale, dtype=dtype)
     return done, low.reduce("mean", x, axes, keep, dtype)
+
+
+def batch_norm(
+    low: Lowering,
+    x: Value,
+    weight: Value | None,
+    bias: Value | None,
+    statistics: tuple[Value, Value],
+    eps: float,
+    dtype: str,
+) -> Value:
+    """(x - mean) / sqrt(variance + eps) * weight + bias, with a mean and a variance for each channel (axis 1)."""
+    wide = inside(low.dtype(x))
+    mean, spread = (_of_channels(low, value, x) for value in statistics)
+    scale = low.pointwise("rsqrt", low.pointwise("add", spread, eps, dtype=wide), dtype=wide)
+    done = low.pointwise("mul", low.pointwise("sub", x, mean, dtype=wide), scale, dtype=wide)
+    return _affine(low, done, weight, bias, x, dtype)
+
+
+def group_norm(
+    low: Lowering, x: Value, weight: Value | None, bias: Value | None, groups: int, eps: float, dtype: str
+) -> tuple[Value, Value, Value]:
+    """The layer norm of each group of neighbouring channels, times weight + bias of the channel; mean, 1 / sqrt."""
+    wide, batch = inside(low.dtype(x)), x.shape[0]
+    split = low.reshape(x, (batch, groups, math.prod(x.shape[1:]) // groups))
+    done, mean, scale = layer_norm(low, split, 1, None, None, eps, wide)
+    done = _affine(low, low.reshape(done, x.shape), weight, bias, x, dtype)
+    return done, low.reshape(mean, (batch, groups)), low.reshape(scale, (batch, groups))
+
+
+def _affine(low: Lowering, done: Value, weight: Value | None, bias: Value | None, x: Value, dtype: str) -> Value:
+    """The value times a weight and plus a bias of each channel of x, in the dtype of the program."""
+    wide = inside(low.dtype(x))
+    if weight is not None:
+        done = low.pointwise("mul", done, _of_channels(low, weight, x), dtype=wide if bias is not None else dtype)
+    if bias is not None:
+        done = low.pointwise("add", done, _of_channels(low, bias, x), dtype=dtype)
+    return done if low.dtype(done) == dtype else low.pointwise("cast", done, dtype=dtype)
+
+
+def _of_channels(low: Lowering, value: Value, x: Value) -> Value:
+    return low.reshape(value, (x.shape[1], *(1 for _ in x.shape[2:])))

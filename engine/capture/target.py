@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +25,11 @@ _LINE = re.compile(
     r"(?P<name>\S|\S.*?\S)(?: --layer (?P<layer>\d+))? --dtype (?P<dtype>\w+) --seq-len (?P<seq_len>\d+)"
     r" --batch (?P<batch>\d+)(?: --source (?P<source>[0-9a-f]+))?"
 )
+_FILE_LINE = re.compile(
+    r"(?P<name>.+\.py:[\w.]+?)(?: --dtype (?P<dtype>\w+))?(?: --seq-len (?P<seq_len>\d+))?(?: --batch (?P<batch>\d+))?"
+    r" --source (?P<source>[0-9a-f]+)"
+)
+"""Of a file only what differs from how it is fed anyway is said."""
 _DIGEST_DIGITS = 12
 
 
@@ -52,6 +58,11 @@ class TargetOptions:
     def text(self) -> str:
         layer = "" if self.layer is None else f" --layer {self.layer}"
         return f"{layer} --dtype {self.dtype} --seq-len {self.seq_len} --batch {self.batch}"
+
+    def difference_text(self) -> str:
+        """What of it isn't the default; a file's function is fed its own examples, and seldom asks for these."""
+        shown = (("--dtype", self.dtype, "bfloat16"), ("--seq-len", self.seq_len, 512), ("--batch", self.batch, 1))
+        return "".join(f" {name} {value}" for name, value, default in shown if value != default)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,16 +103,28 @@ def parse_target(text: str, options: TargetOptions | None = None) -> Target:
 
     Raises TargetSyntaxError or NotACallError for code, and what `target_text` raises.
     """
-    line = _LINE.fullmatch(text if options is None else target_text(text, options))
+    whole = text if options is None else target_text(text, options)
+    line = _LINE.fullmatch(whole) or _FILE_LINE.fullmatch(whole)
     if line is None or (options is None and _is_python(text)):
         return _parse_code(text)
-    layer = None if line["layer"] is None else int(line["layer"])
-    read = TargetOptions(layer, line["dtype"], int(line["seq_len"]), int(line["batch"]))
+    read = _read_options(line.groupdict())
     whole, name, source = line[0], line["name"], line["source"] or ""
     file = _FILE_NAME.fullmatch(name)
     if file is not None:
         return FileTarget(whole, file["path"], file["attribute"], read, source)
     return ModelTarget(whole, name, read, source)
+
+
+def _read_options(said: Mapping[str, str | None]) -> TargetOptions:
+    """What a line says, and the defaults where it says nothing."""
+    plain = TargetOptions()
+    layer = said.get("layer")
+    return TargetOptions(
+        int(layer) if layer else None,
+        said.get("dtype") or plain.dtype,
+        int(said.get("seq_len") or plain.seq_len),
+        int(said.get("batch") or plain.batch),
+    )
 
 
 def target_text(name: str, options: TargetOptions) -> str:
@@ -113,9 +136,10 @@ def target_text(name: str, options: TargetOptions) -> str:
     name = name.strip()
     if options.layer is not None and _FILE_NAME.fullmatch(name):
         raise TargetOptionError("--layer picks a layer of a Hugging Face model: name the layer itself of a file.")
-    if _LINE.fullmatch(name) or any(not character.isprintable() for character in name):
+    if _LINE.fullmatch(name) or _FILE_LINE.fullmatch(name) or any(not character.isprintable() for character in name):
         raise TargetSyntaxError("The target is a name; how it is fed is said by --layer, --dtype, --seq-len, --batch.")
-    return f"{name}{options.text()}{_source_text(name)}"
+    text = options.difference_text() if _FILE_NAME.fullmatch(name) else options.text()
+    return f"{name}{text}{_source_text(name)}"
 
 
 def source_digest(name: str) -> str:

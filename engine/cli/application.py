@@ -73,7 +73,7 @@ def _version(wanted: bool) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and leave with its exit code: 0 ok, 1 failed, 2 bad input, 130 after Ctrl-C.
 
-    A closed stdout is like /dev/null. One that can't be written is a failure, and a reader that left is none.
+    A stdout that is closed or can't be written is a failure, and a reader that left is none.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     open_closed()

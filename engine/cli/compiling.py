@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
 import typer
 
-from engine.cli.errors import FAILED, complain, refusing
+from engine.cli.errors import FAILED, complain, refuse, refusing
 from engine.cli.options import SubjectRequest
 from engine.cli.output import json_text, table_lines, terminal_width, text_lines
 from engine.cli.subject_options import controls_here, failing, opened_subjects, written_folder
 from engine.deploy import DeploymentError, deployment
 from engine.deploy.asking import ChildError
 from engine.deploy.controls import ControlsHere
-from engine.deploy.listing import Listed, compiled_kernels, listed_kernels, named_target
+from engine.deploy.listing import Called, Listed, called_kernels, compiled_kernels, listed_kernels, named_target
 from engine.deploy.subjects import Subject
 from engine.measure import Controls
 from engine.prior import steering
@@ -51,16 +51,15 @@ def compile_request(request: CompileRequest) -> None:
         chosen = [_kernels(request, store, subject) for subject in subjects]
     if request.ptx or request.sass:
         if find_spec("triton") is None:
-            complain("compiling needs triton, which isn't installed: pip install 'emmy-tui[tune]'")
-            raise typer.Exit(FAILED)
+            raise refuse("compiling needs triton, which isn't installed: pip install 'emmy-tui[tune]'")
         with failing(ChildError):
             chosen = [_compiled(one, sass=request.sass) for one in chosen]
-    written = [(one.subject, _write(request, one.kernels)) for one in chosen]
+    written = [(one.subject, _write(request, one.kernels), one.called) for one in chosen]
     _print(request, written)
-    failures = [item.kernel.failure for _, items in written for item in items if item.kernel.failure]
+    failures = [item.kernel.failure for _, items, _ in written for item in items if item.kernel.failure]
     for failure in failures:
         complain(failure)
-    if request.sass and not failures and not any(item.kernel.sass for _, items in written for item in items):
+    if request.sass and not failures and not any(item.kernel.sass for _, items, _ in written for item in items):
         complain("no SASS was written: neither cuobjdump nor nvdisasm is here (a CUDA toolkit brings both)")
         raise typer.Exit(FAILED)
     if failures:
@@ -75,6 +74,10 @@ class _Chosen:
     target: Target
     kernels: list[Listed]
     controls: Controls | None
+    called: list[Called]
+
+
+_Program = tuple[Subject, list[_Written], list[Called]]
 
 
 def _compiled(one: _Chosen, *, sass: bool) -> _Chosen:
@@ -100,7 +103,7 @@ def _kernels(request: CompileRequest, store: Store, subject: Subject) -> _Chosen
         complain(note)
     if target.capability < 90:
         chosen = replace(chosen, pdl=False)  # dependent launch begins with 9.0
-    return _Chosen(subject, target, listed_kernels(chosen), chosen.controls)
+    return _Chosen(subject, target, listed_kernels(chosen), chosen.controls, called_kernels(chosen))
 
 
 def _tell(step: str) -> None:
@@ -115,13 +118,13 @@ def _write(request: CompileRequest, kernels: list[Listed]) -> list[_Written]:
         return [_Written(item, tuple(item.write(folder))) for item in kept]
 
 
-def _print(request: CompileRequest, written: list[tuple[Subject, list[_Written]]]) -> None:
+def _print(request: CompileRequest, written: list[_Program]) -> None:
     if request.json:
-        typer.echo(json_text([_object(subject, items) for subject, items in written]))
+        typer.echo(json_text([_object(*one) for one in written]))
         return
     width = terminal_width(sys.stdout)
-    for subject, items in written:
-        rows = [_row(item) for item in items]
+    for subject, items, called in written:
+        rows = [*map(_row, items), *map(_called_row, called)]
         typer.echo("\n".join([*text_lines(subject.text, width), *table_lines(COLUMNS, rows, width), ""]))
     typer.echo(f"written to {request.out}")
 
@@ -134,7 +137,12 @@ def _row(item: _Written) -> tuple[object, ...]:
     return (name, files, one.registers, one.spills, one.shared_bytes, grid, one.source.num_warps, str(one.schedule))
 
 
-def _object(subject: Subject, items: list[_Written]) -> dict[str, object]:
+def _called_row(one: Called) -> tuple[object, ...]:
+    name = one.kernel.label or one.kernel.family
+    return (name, "called as it is", None, None, None, "", None, " ".join(one.ops))
+
+
+def _object(subject: Subject, items: list[_Written], called: list[Called]) -> dict[str, object]:
     return {
         "target": subject.text,
         "kernels": [
@@ -145,6 +153,7 @@ def _object(subject: Subject, items: list[_Written]) -> dict[str, object]:
                 "grid": item.kernel.source.grid,
                 "num_warps": item.kernel.source.num_warps,
                 "num_stages": item.kernel.source.num_stages,
+                "arguments": [asdict(argument) for argument in item.kernel.source.arguments],
                 "registers": item.kernel.registers,
                 "spills": item.kernel.spills,
                 "shared_bytes": item.kernel.shared_bytes,
@@ -152,5 +161,9 @@ def _object(subject: Subject, items: list[_Written]) -> dict[str, object]:
                 "failure": item.kernel.failure,
             }
             for item in items
+        ],
+        "called": [
+            {"kernel": one.kernel.key, "label": one.kernel.label, "ops": list(one.ops), "count": one.count}
+            for one in called
         ],
     }

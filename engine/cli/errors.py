@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -34,6 +34,12 @@ def complain(sentence: str) -> None:
         discard(sys.stderr)
 
 
+def complain_unread(sentences: Iterable[str]) -> None:
+    """Say once of each row of a database that it was left out, and why."""
+    for sentence in dict.fromkeys(sentences):
+        complain(f"left out: {sentence}")
+
+
 def refuse(sentence: str) -> typer.Exit:
     """Say what is wrong with the input; raise the result to leave with the exit code of bad input."""
     complain(sentence)
@@ -42,11 +48,16 @@ def refuse(sentence: str) -> typer.Exit:
 
 @contextmanager
 def refusing(*errors: type[Exception]) -> Iterator[None]:
-    """Inside, an exception of these types is bad input: its text is the sentence that the person reads."""
+    """Inside, an exception of these types is bad input: its text is the sentence that the person reads.
+
+    One that says that the output can't be written (`is_output`, or an OSError) leaves with the code of a failure.
+    """
     try:
         yield
     except errors as error:
-        raise refuse(str(error)) from error
+        complain(str(error))
+        is_output = getattr(error, "is_output", isinstance(error, OSError))
+        raise typer.Exit(FAILED if is_output else BAD_INPUT) from error
 
 
 def log_path() -> Path:

@@ -9,12 +9,12 @@ from dataclasses import asdict, dataclass
 import typer
 
 from engine.cli.database import chosen_database
-from engine.cli.errors import refuse, refusing
+from engine.cli.errors import complain_unread, refuse, refusing
 from engine.cli.options import Database, Demo, Json, KernelText
 from engine.cli.output import json_text, table_lines, table_width, terminal_width
 from engine.ir.roofline import floor_us
 from engine.measure import Fidelity, fidelity
-from engine.store import KernelVariants, Store, StoreError
+from engine.store import BadRow, KernelVariants, Store, StoreError
 from engine.tune import pairs_of_kinds
 
 YIELDING = ("regret", "spearman", "pairs", "floor_us", "regime", "shape")
@@ -53,20 +53,29 @@ def kernels(kernel: KernelText = "", database: Database = None, demo: Demo = Fal
     """
     path = chosen_database(database, demo)
     with refusing(StoreError), Store.open(path, read_only=True) as store:
-        lines = [_line(store, one) for one in store.variants(kernel, 1)]
-        kinds = _kinds(store) if not kernel else []
+        unread: list[str] = []
+        found = [_line(store, one, unread) for one in store.variants(kernel, 1)]
+        lines = [line for line in found if line is not None]
+        kinds = _kinds(store, unread) if not kernel else []
+    complain_unread(unread)
     if json:
         typer.echo(json_text([asdict(line) for line in lines]))
     elif lines or not kernel:
         width = terminal_width(sys.stdout)
         typer.echo("\n".join([*_table(lines, width), *_kind_table(kinds, width)]) or f"{path} holds no measurement yet")
-    if not lines and kernel:
+    if not found and kernel:
         raise refuse(f"no measured kernel of {path} matches {kernel!r}; leave --kernel away to see them all")
 
 
-def _line(store: Store, one: KernelVariants) -> KernelLine:
+def _line(store: Store, one: KernelVariants, unread: list[str]) -> KernelLine | None:
+    """None, and a sentence in `unread`, for a kernel whose body can't be read."""
     ceilings = store.ceilings(one.context)
-    floor, bound = floor_us(store.kernel(one.kernel), ceilings) if ceilings is not None else (None, "")
+    try:
+        body = store.kernel(one.kernel)
+    except BadRow as error:
+        unread.append(str(error))
+        return None
+    floor, bound = floor_us(body, ceilings) if ceilings is not None else (None, "")
     best = one.rows[0] if one.rows else None
     best_us = best.best_us if best is not None else None
     pairs = store.regime_pairs(one.context).get(one.kernel, [])
@@ -88,12 +97,12 @@ def _line(store: Store, one: KernelVariants) -> KernelLine:
     )
 
 
-def _kinds(store: Store) -> list[tuple[str, str, Fidelity]]:
+def _kinds(store: Store, unread: list[str]) -> list[tuple[str, str, Fidelity]]:
     """The GPU, the kind and how its pairs rank, context by context."""
     found = [
         (context.gpu, kind, fidelity(pairs))
         for context in store.contexts()
-        for kind, pairs in sorted(pairs_of_kinds(store, context.key).items())
+        for kind, pairs in sorted(pairs_of_kinds(store, context.key, unread).items())
     ]
     return [(gpu, kind, one) for gpu, kind, one in found if one is not None]
 

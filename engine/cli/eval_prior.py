@@ -8,7 +8,7 @@ from dataclasses import asdict
 import typer
 
 from engine.cli.database import chosen_database
-from engine.cli.errors import refusing
+from engine.cli.errors import complain_unread, refusing
 from engine.cli.options import Database, Demo, Json
 from engine.cli.output import json_text, share_text, table_lines, terminal_width, text_lines
 from engine.deploy import PriorReport, prior_report
@@ -26,7 +26,9 @@ def prior(database: Database = None, demo: Demo = False, json: Json = False) -> 
     """
     path = chosen_database(database, demo)
     with refusing(StoreError), Store.open(path, read_only=True) as store:
-        report = prior_report(store)
+        unread: list[str] = []
+        report = prior_report(store, unread)
+    complain_unread(unread)
     if json:
         typer.echo(json_text(_object(report)))
     else:

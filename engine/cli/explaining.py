@@ -70,8 +70,9 @@ def suggestion_object(one: Suggestion) -> dict[str, object]:
 def deployment_lines(subject: Subject, chosen: Deployment, prior: str, width: int | None) -> list[str]:
     """The explanation as lines for people; `prior` is the version of what predicts."""
     lines = text_lines(subject.text, width)
-    where = f"on {subject.gpu}, context {chosen.context_key}" if subject.context_key else "nothing is measured"
-    times = f"as one graph {us_text(chosen.us)} us, its kernels {us_text(chosen.sum_us)} us"
+    chip = f"for an H200 (sm_{chosen.target.capability}), as no GPU is here and none is recorded: nothing is measured"
+    where = f"on {subject.gpu}, context {chosen.context_key}" if subject.context_key else chip
+    times = times_text(chosen)
     lines += text_lines(f"{where}: {times}{', programmatic dependent launch' if chosen.pdl else ''}", width, "  ")
     if chosen.predicted:
         lines += text_lines(f"what is not measured in this context is predicted by {prior}", width, "  ")
@@ -84,6 +85,17 @@ def deployment_lines(subject: Subject, chosen: Deployment, prior: str, width: in
                 what = "a pin" if line.source is Source.PIN else f"a {line.source.value}"
                 lines += text_lines(f"{kernel_name(item.kernel)}: {what} decides nothing here: {line.illegal}", width)
     return lines + [line for note in chosen.notes for line in text_lines(note, width)]
+
+
+def times_text(chosen: Deployment) -> str:
+    """The times that belong to exactly what is chosen, and what has none."""
+    graph = f"as one graph {us_text(chosen.us)} us" if chosen.us is not None else "not measured as one graph"
+    if chosen.sum_us is not None:
+        return f"{graph}, its kernels {us_text(chosen.sum_us)} us"
+    untimed = chosen.untimed
+    more = f" and {len(untimed) - 3} more" if len(untimed) > 3 else ""
+    whose = f", no time for the schedule of {', '.join(untimed[:3])}{more}" if untimed else ""
+    return f"{graph}, no sum of its kernels{whose}"
 
 
 def _fork_row(item: ForkChoice) -> Sequence[object]:
@@ -107,10 +119,12 @@ def deployment_object(subject: Subject, chosen: Deployment) -> dict[str, object]
         "target": subject.text,
         "gpu": subject.gpu,
         "context_key": chosen.context_key,
+        "chip": f"sm_{chosen.target.capability}",
         "ptxas": chosen.controls.assembler.identity if chosen.controls is not None else "",
         "notes": list(chosen.notes),
         "assembled_us": chosen.us,
         "sum_us": chosen.sum_us,
+        "untimed": chosen.untimed,
         "pdl": chosen.pdl,
         "predicted": chosen.predicted,
         "forks": [_fork_object(item) for item in chosen.forks],

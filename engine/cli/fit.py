@@ -8,7 +8,7 @@ import typer
 
 from engine.cli.database import chosen_database
 from engine.cli.entry import Loading
-from engine.cli.errors import refuse, refusing
+from engine.cli.errors import complain_unread, refuse, refusing
 from engine.cli.options import Database, Demo, Json
 from engine.cli.output import duration_text, json_text
 
@@ -29,7 +29,9 @@ def fit(database: Database = None, demo: Demo = False, json: Json = False) -> No
         from engine.store import Store, StoreError
         from engine.tune import fit_database
     with refusing(StoreError, CheckpointError), Store.open(path, read_only=True) as store:
-        found = fit_database(store)
+        unread: list[str] = []
+        found = fit_database(store, unread)
+    complain_unread(unread)
     if found is None:
         raise refuse(f"{path} holds no timed candidate to fit")
     if json:

@@ -12,10 +12,13 @@ from engine.cli.options import Json
 from engine.cli.output import json_text, printable
 from engine.store import Merged, StoreError, merge_databases
 
-Sources = Annotated[list[Path], typer.Argument(metavar="A.db B.db...", help="Databases; they are only read.")]
+Sources = Annotated[
+    list[Path],
+    typer.Argument(metavar="DATABASE", help="Two or more; without -o the first is written to."),
+]
 Into = Annotated[
     Path | None,
-    typer.Option("--output", "-o", metavar="C.db", help="A new database. Default: merge into the first, A.db."),
+    typer.Option("--output", "-o", metavar="C.db", help="A new database. Default: merge into the first that is named."),
 ]
 
 

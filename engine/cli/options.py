@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from engine.cli.errors import refuse
+
 REPLAY = "replay"
 """The device that answers from a recording."""
 
@@ -18,8 +20,22 @@ PACE_LIMIT_S = 3600
 LARGEST = 2**31 - 1
 """The largest count or seed: what a database and every random generator can hold."""
 
+
+def _given_code(context: typer.Context, code: str) -> str:
+    """Leaves with exit code 2 for a text that was given and says nothing: it isn't the absence of one."""
+    source = context.get_parameter_source("code")
+    if not code.strip() and source is not None and source.name == "COMMANDLINE":
+        raise refuse('--code "" is no program: give Python text whose last statement is a call, or leave it away')
+    return code
+
+
 Code = Annotated[
-    str, typer.Option(metavar="TEXT", help="Python text whose last statement is a call; torch, F and nn are in scope.")
+    str,
+    typer.Option(
+        metavar="TEXT",
+        help="Python text whose last statement is a call; torch, F and nn are in scope.",
+        callback=_given_code,
+    ),
 ]
 TargetName = Annotated[
     str,

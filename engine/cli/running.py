@@ -53,11 +53,9 @@ def run_request(request: RunRequest) -> None:
     path = chosen_database(request.subject.database, request.subject.demo)
     texts = _texts(request, path)
     if find_spec("torch") is None or find_spec("triton") is None:
-        complain("running a program needs torch and triton, which aren't installed: pip install 'emmy-tui[tune]'")
-        raise typer.Exit(FAILED)
+        raise refuse("running a program needs torch and triton, which aren't installed: pip install 'emmy-tui[tune]'")
     if not has_driver():
-        complain(NO_GPU)
-        raise typer.Exit(FAILED)
+        raise refuse(NO_GPU)
     found: list[dict[str, Any]] = []
     failed = False
     for text in texts:

@@ -1,4 +1,5 @@
-"""Standard streams that are closed, full or gone: a closed one is like /dev/null, the others are an error of one line.
+"""Standard streams that are closed, full or gone: a closed stdin or stderr is like /dev/null, the others are an error
+of one line: who asked for output has none.
 
 Python gives a closed stream as None, and the next file that is opened would take its place: a child that prints would
 then write into a database.
@@ -13,12 +14,15 @@ from typing import TextIO
 
 
 def open_closed() -> None:
-    """Put /dev/null in the place of each standard stream that was closed when the process began."""
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+    """Put /dev/null in the place of each standard stream that was closed when the process began.
+
+    That of stdout is open for reading only, so that what is written to it is refused as by the closed one.
+    """
+    for name, mode, flags in (("stdin", "r", os.O_RDONLY), ("stdout", "w", os.O_RDONLY), ("stderr", "w", os.O_WRONLY)):
         if getattr(sys, name) is None:
-            stream = open(os.devnull, mode, encoding="utf-8")  # noqa: SIM115  # it stays open until the process ends
-            os.set_inheritable(stream.fileno(), True)
-            setattr(sys, name, stream)
+            descriptor = os.open(os.devnull, flags)
+            os.set_inheritable(descriptor, True)
+            setattr(sys, name, os.fdopen(descriptor, mode, encoding="utf-8"))  # it stays open until the process ends
 
 
 def stdout_fault() -> OSError | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,12 +42,23 @@ def opened_subjects(request: SubjectRequest) -> Iterator[tuple[Store, list[Subje
     """The database, and the programs in it that the request names. Leaves with exit code 2 where there is none."""
     text = program_text(request)
     path = chosen_database(request.database, request.demo)
-    with refusing(StoreError), Store.open(path, read_only=True) as store:
+    with refusing(StoreError), _opened(path, empty=bool(text) and request.database is None) as store:
         with refusing(CaptureError):
             subjects = find_subjects(store, text, None if request.demo else this_place(), partly=request.demo)
         if not subjects:
             raise refuse(f"{path} holds no program: give a TARGET or --code TEXT, or tune one")
         yield store, subjects
+
+
+@contextmanager
+def _opened(path: Path, *, empty: bool) -> Iterator[Store]:
+    """The database, to be read; with `empty` one without rows where there is no file. Raises StoreError."""
+    if empty and not path.exists():
+        with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder) / "empty.db") as store:
+            yield store
+        return
+    with Store.open(path, read_only=True) as store:
+        yield store
 
 
 def controls_here(request: SubjectRequest, subject: Subject) -> ControlsHere:
@@ -68,9 +80,10 @@ def failing(*errors: type[Exception]) -> Iterator[None]:
 
 
 def written_folder(folder: Path) -> Path:
-    """The folder, made if it isn't there. Leaves with exit code 2 if it can't be."""
+    """The folder, made if it isn't there. Leaves with exit code 1 if it can't be."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise refuse(f"{folder} can't be made ({error.strerror}): name another folder with --out") from error
+        complain(f"{folder} can't be made ({error.strerror}): name another folder with --out")
+        raise typer.Exit(FAILED) from error
     return folder

@@ -45,6 +45,7 @@ from engine.cli.options import (
 REPLAY_PRIORS = ("latest", "cold")
 DEFAULT_DEVICE = "cuda:0"
 OBJECTIVES = ("time", "registers", "spills")
+DEVICE = re.compile(r"cuda(:[0-9]{1,4})?(,cuda(:[0-9]{1,4})?)*|ray:.*")
 METRIC = re.compile(r"ncu:(max:)?[A-Za-z]\w*(\.\w+)*")
 
 
@@ -128,6 +129,10 @@ def _contradictions(request: TuneRequest) -> list[tuple[bool, str]]:
     program = bool(request.code or request.target)
     fed = any(option is not None for option in (request.layer, request.dtype, request.seq_len, request.batch))
     return [
+        (
+            not request.replayed and not DEVICE.fullmatch(request.device),
+            f"{request.device!r} is no device to tune on; it is cuda:0, cuda:1, …, or replay",
+        ),
         (
             not program and not request.replayed,
             "nothing to tune: give a TARGET or --code TEXT, or --demo to replay the recorded demo",

@@ -227,6 +227,8 @@ class _Writer:
     def _write_epilogue(self) -> None:
         facts, emitter = self.facts, self.emitter
         emitter.line("result = acc / total[:, None]")
+        if facts.chain.safe:
+            emitter.line(f"result = tl.where(peak[:, None] == {_MINUS_INFINITY}, 0.0, result)")
         space = IndexSpace("output", (self.width, self.rows, self.batch))
         result = Value("result", "float32", frozenset({"rows", "d_value"}))
         for output, place in facts.outputs:

@@ -53,8 +53,13 @@ def demo_database(folder: Path | None = None, shipped: Path = SHIPPED_DEMO) -> P
             folder.mkdir(parents=True, exist_ok=True)
             _unpack(shipped, copy)
     except (OSError, EOFError, zlib.error) as error:
-        raise DemoMissing(f"the demo could not be copied to {folder}: {error}; {_way_out(error)}") from error
+        raise DemoMissing(f"the demo could not be copied to {folder}: {_cause(error)}; {_way_out(error)}") from error
     return copy
+
+
+def _cause(error: Exception) -> str:
+    """What the system said, without its number."""
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def _way_out(error: Exception) -> str:

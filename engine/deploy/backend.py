@@ -1,12 +1,15 @@
 """`engine.compile` and `torch.compile(backend="emmy")`: a call that runs what was learned, and eager where it can't.
 
-A call is taken apart into tensors and values. Each signature (shapes, strides, dtypes, devices, offsets and values) is
-captured, deployed and checked once against eager, and kept. What can't be taken runs in eager from then on, and one
-warning says why. Training isn't supported: a call that would need gradients is refused.
+A call is taken apart into tensors and values. Each signature (shapes, strides, dtypes, devices, offsets and values, the
+autocast state, and what the code reads besides: see `guarding`) is captured, deployed and checked once against eager on
+copies, and kept. What can't be taken runs in eager from then on, and one warning says why. Training isn't supported: a
+call that would need gradients is refused.
 """
 
 from __future__ import annotations
 
+import copy
+import pickle
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,14 +24,19 @@ from torch.utils import _pytree as pytree
 from engine.capture import CaptureError
 from engine.deploy.deployment import Deployment, DeploymentError, NoEvidenceError, PinnedControlsError
 from engine.deploy.execution import WeightsMoved
+from engine.deploy.guarding import Guard, ambient
 from engine.deploy.pinning import SilentFallbackError
-from engine.deploy.signatures import Deployed, Unsuitable, deploy_call, opened
+from engine.deploy.signatures import ChangesItself, Deployed, Unsuitable, deploy_call, opened
 from engine.deploy.watching import Watch
 from engine.runtime import BuildError, one_line
 from engine.store import StoreError
 
 SIGNATURES_LIMIT = 64
 """Signatures kept for one call. Each holds buffers and a CUDA graph, and shapes that never come again would pile up."""
+
+
+SELF_CHANGES = 2
+"""A function that was seen to change itself so often runs in eager: once may be what it prepares at its first call."""
 
 
 class TrainingError(RuntimeError):
@@ -51,18 +59,26 @@ class Settings:
 class CompiledCall:
     """A function whose calls run as deployments, one a signature. `deployments` are those in use, in order of need.
 
-    `fixed` are positions among the tensors of a call that never change between calls.
+    `fixed` are positions among the tensors of a call that never change between calls. `guarded` False leaves what the
+    code reads to whoever calls it, as torch.compile guards that itself.
     """
 
     function: Callable[..., Any]
     settings: Settings
     name: str
     fixed: frozenset[int] = frozenset()
+    guarded: bool = True
     builds: int = 0
     _entries: dict[tuple[object, ...], Deployed | None] = field(default_factory=dict)
     _said: set[str] = field(default_factory=set)
     _watch: Watch = field(default_factory=Watch)
+    _guard: Guard = field(init=False)
+    _states: dict[tuple[object, ...], int] = field(default_factory=dict)
+    _self_changes: int = 0
     _lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def __post_init__(self) -> None:
+        self._guard = Guard(self.function)
 
     @property
     def deployments(self) -> list[Deployment]:
@@ -74,10 +90,8 @@ class CompiledCall:
         tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
         self._refuse_training(tensors)
         with torch.no_grad(), self._lock:
-            if self._watch.changed():
-                self._entries.clear()
-            key = (_signature(leaves, tensors, self.fixed), structure, getattr(self.function, "training", None))
             for _ in range(2):
+                key = self._key(leaves, tensors, structure)
                 entry = self._entry(key, args, kwargs)
                 if entry is None:
                     break
@@ -87,12 +101,33 @@ class CompiledCall:
                     del self._entries[key]
         return self.function(*args, **kwargs)
 
+    def prepare(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        """Build the signature of a call without making it."""
+        leaves, structure = pytree.tree_flatten((tuple(args), dict(kwargs)))
+        with torch.no_grad(), self._lock:
+            self._entry(self._key(leaves, [x for x in leaves if isinstance(x, torch.Tensor)], structure), args, kwargs)
+
+    def _key(self, leaves: Sequence[Any], tensors: Sequence[Any], structure: Any) -> tuple[object, ...]:
+        if self._watch.changed():
+            self._entries.clear()
+            self._states.clear()
+        state = self._guard.state() if self.guarded and self._self_changes < SELF_CHANGES else ()
+        number = self._states.setdefault(state, len(self._states))
+        training = getattr(self.function, "training", None)
+        return _signature(leaves, tensors, self.fixed), structure, training, number, ambient()
+
     def _entry(self, key: tuple[object, ...], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Deployed | None:
+        if self._self_changes >= SELF_CHANGES:
+            return None
         if key not in self._entries:
             if len(self._entries) >= SIGNATURES_LIMIT:
                 self._say(f"more than {SIGNATURES_LIMIT} signatures: further ones run in eager")
                 return None
-            self._entries[key] = self._build(args, kwargs)
+            before = self._self_changes
+            entry = self._build(args, kwargs)
+            if self._self_changes > before:
+                return entry
+            self._entries[key] = entry
         return self._entries[key]
 
     def _build(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Deployed | None:
@@ -109,6 +144,10 @@ class CompiledCall:
                 settings.strict_evidence,
                 ptxas=settings.ptxas,
             )
+        except ChangesItself as error:
+            self._self_changes += 1
+            self._say(str(error))
+            return None
         except (NoEvidenceError, PinnedControlsError):
             raise
         except (CaptureError, DeploymentError, StoreError, BuildError, Unsuitable) as error:
@@ -188,6 +227,26 @@ class CompiledModule(nn.Module):
     def __getattr__(self, name: str) -> Any:
         return getattr(self.original, name)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        """An attribute is one of the module, except those that every module has of its own."""
+        if "original" not in self.__dict__ or name in self.__dict__:
+            super().__setattr__(name, value)
+        else:
+            setattr(self.original, name, value)
+
+    def __copy__(self) -> CompiledModule:
+        return CompiledModule(copy.copy(self.original), self.call.settings)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> CompiledModule:
+        """The copied module, compiled anew: nothing of it is built yet."""
+        return CompiledModule(copy.deepcopy(self.original, memo), self.call.settings)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise pickle.PicklingError(
+            f"what engine.compile made of {type(self.original).__name__} holds CUDA graphs and can't be pickled: pickle"
+            " its `.original` (or its state_dict), and call engine.compile where it is loaded"
+        )
+
 
 def compile_callable(
     function: Callable[..., Any],
@@ -199,8 +258,15 @@ def compile_callable(
 ) -> Any:
     """What `engine.compile` is: the module or function with its calls run by what the database knows.
 
-    With `example_inputs` (a tensor, arguments, or a dictionary of named ones) their signature is built now. A module
-    gives a module, a function a function. `ptxas` assembles schedules with controls; None looks for it.
+    With `example_inputs` (a tensor, arguments, or a dictionary of named ones) their signature is built now, and nothing
+    is run on them. A module gives a module, a function a function. `ptxas` assembles schedules with controls; None
+    looks for it.
+
+    Guarded at every call, so that a change is captured anew: shapes, strides, dtypes, devices and values of arguments;
+    the tree of modules with their classes, modes, hooks and attributes; closure variables, defaults and the globals
+    that the code names; autocast, the default dtype and TF32. Numbers, strings, tuples, lists, dictionaries and
+    dataclasses count by content (up to 256 items), other objects by identity: a change inside one of those is not seen.
+    A call that changes attributes, globals or tensors that the function holds runs in eager, and one warning says so.
 
     Raises ValueError for a ptxas that isn't there, StoreError for a database that can't be read, and, now or when it is
     called, TrainingError for gradients, NoEvidenceError where `strict_evidence` forbids what a prediction decides, and
@@ -218,8 +284,7 @@ def compile_callable(
         compiled = _as_function(call)
     if example_inputs is not None:
         args, kwargs = _arguments(example_inputs)
-        with torch.no_grad():
-            compiled(*args, **kwargs)
+        compiled.call.prepare(args, kwargs)
     return compiled
 
 
@@ -242,7 +307,7 @@ def emmy_backend(
         raise ValueError(f"the emmy backend has the options db, strict_evidence and ptxas, not {unknown}")
     with opened(settings.database):
         pass
-    call = CompiledCall(module, settings, "the compiled graph", _fixed(module))
+    call = CompiledCall(module, settings, "the compiled graph", _fixed(module), guarded=False)
 
     made: Callable[..., Any] = _as_function(call)
     return made

@@ -60,7 +60,8 @@ class KernelChoice:
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """The chosen grouping with a schedule a kernel. `us` is its recorded time as one graph, `sum_us` of its kernels.
+    """The chosen grouping with a schedule a kernel. `us` is its time as one graph of exactly these schedules, None
+    where no such graph was measured; `sum_us` is that of its kernels, None where one of them has no time.
 
     With `pdl` its kernels are launched with programmatic dependent launch, which made the recorded graph faster.
     `controls` are the ptxas and the files to build with, None for Triton's own; `notes` say what is left out of them.
@@ -81,6 +82,11 @@ class Deployment:
     def schedules(self) -> dict[str, Schedule]:
         """Schedules by structural key, of all kernels that have a text of their own."""
         return {item.kernel.key: item.chosen.schedule for item in self.kernels if item.chosen is not None}
+
+    @property
+    def untimed(self) -> list[str]:
+        """Names of the kernels whose schedule was never measured in this context."""
+        return [kernel_name(k.kernel) for k in self.kernels if k.chosen is not None and not _is_timed(k.chosen)]
 
     @property
     def predicted(self) -> list[str]:
@@ -149,8 +155,26 @@ def _decided(
         kernel_choice(kernel, count, store, context_key, target, prior, pins=pins, controls=controls)
         for kernel, count in found.grouping.kernel_counts().values()
     )
-    sum_us = _sum_us(kernels, found.sum_us)
-    return Deployment(found.grouping, kernels, found.forks, context_key, target, found.pdl, found.us, sum_us)
+    us, same = _graph_us(found, kernels, store, context_key)
+    sum_us = _sum_us(kernels, found.sum_us if same else None)
+    return Deployment(found.grouping, kernels, found.forks, context_key, target, found.pdl, us, sum_us)
+
+
+def _graph_us(
+    found: FoundGrouping, kernels: Sequence[KernelChoice], store: Store, context_key: str
+) -> tuple[float | None, bool]:
+    """The time of the graph with the chosen schedules, and whether those are the ones that the grouping was recorded
+    with. A recording that doesn't name them is believed for all but pins."""
+    schedules = {item.kernel.key: item.chosen.schedule for item in kernels if item.chosen is not None}
+    pinned = any(item.chosen is not None and item.chosen.source is Source.PIN for item in kernels)
+    if found.schedules:
+        same = all(found.schedules.get(key) == schedule for key, schedule in schedules.items())
+    else:
+        same = not pinned
+    if same or found.us is None:
+        return found.us, same
+    measured = store.assembled(found.grouping, context_key, schedules, pdl=found.pdl)
+    return (measured.timing.median_us if measured is not None and measured.timing is not None else None), False
 
 
 def _preferred(decided: Sequence[Deployment], usable: Mapping[str, bool]) -> Deployment:
@@ -265,13 +289,20 @@ def _runner_up(
 
 
 def _sum_us(kernels: Sequence[KernelChoice], recorded: float | None) -> float | None:
-    """The sum of the measured times that decided; what the recording says where a kernel has none."""
-    total = 0.0
+    """The sum of the measured times that decided; what the recording says where a library's call has none."""
+    total, library = 0.0, False
     for item in kernels:
-        if item.chosen is None or item.chosen.us is None or item.chosen.source in (Source.PRIOR, Source.FIRST):
-            return recorded
-        total += item.chosen.us * item.count
-    return total
+        if item.chosen is None:
+            library = True
+        elif not _is_timed(item.chosen):
+            return None
+        else:
+            total += (item.chosen.us or 0.0) * item.count
+    return recorded if library else total
+
+
+def _is_timed(line: Evidence) -> bool:
+    return line.us is not None and line.source not in (Source.PRIOR, Source.FIRST)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -6,8 +6,8 @@ sum of kernels. Where none is recorded, the forks are walked, measured before pr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from engine.deploy.fitting import fitted, program_key
@@ -15,7 +15,7 @@ from engine.deploy.walking import walk_forks
 from engine.ir.plan import Grouping, Program
 from engine.prior import Prior
 from engine.store import RecordedGrouping, Store
-from engine.vocabulary import Option, Regime, Target
+from engine.vocabulary import Option, Regime, Schedule, Target
 
 
 class ForkSource(StrEnum):
@@ -48,13 +48,15 @@ class ForkChoice:
 
 @dataclass(frozen=True, slots=True)
 class FoundGrouping:
-    """A grouping with what decided its forks; times are those that it was recorded with, in us."""
+    """A grouping with what decided its forks; times are those that it was recorded with, in us, and belong to
+    `schedules`, by structural key ({} where the recording doesn't say)."""
 
     grouping: Grouping
     forks: tuple[ForkChoice, ...]
     pdl: bool = False
     us: float | None = None
     sum_us: float | None = None
+    schedules: Mapping[str, Schedule] = field(default_factory=dict)
 
 
 def grouping_candidates(
@@ -87,7 +89,7 @@ def _recorded(program: Program, store: Store, context_key: str) -> FoundGrouping
         return None
     with_pdl = best.pdl_us is not None and best.pdl_us == best.whole_us
     forks = tuple(_fork_choice(option, best, rows) for option in best.decisions)
-    return FoundGrouping(best.grouping, forks, with_pdl, best.whole_us, best.sum_us)
+    return FoundGrouping(best.grouping, forks, with_pdl, best.whole_us, best.sum_us, best.schedules)
 
 
 def recorded_groupings(program: Program, store: Store, context_key: str) -> Iterator[RecordedGrouping]:

@@ -8,9 +8,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from engine.codegen import KernelSource, is_generated, render
+from engine.codegen import Argument, KernelSource, is_generated, render
 from engine.deploy.asking import ask_child
 from engine.deploy.deployment import Deployment, kernel_name
+from engine.deploy.python_module import comment
 from engine.ir.kernel import Kernel
 from engine.measure import Controls
 from engine.vocabulary import Schedule, Target
@@ -44,14 +45,57 @@ class Listed:
         label = re.sub(r"[^A-Za-z0-9]+", "_", self.kernel.label or self.kernel.family).strip("_")[:60]
         return f"{label}_{self.kernel.key[:8]}"
 
+    @property
+    def launch_comment(self) -> str:
+        """What a launch of the text needs, as comments: schedule, grid, warps, stages, and each argument in order."""
+        source = self.source
+        facts = [
+            f"{self.kernel.label or self.kernel.family} {self.kernel.shape_text}, kernel {self.kernel.key}",
+            f"schedule: {self.schedule}",
+            f"launch: {source.entry}[{source.grid}](..., num_warps={source.num_warps}, num_stages={source.num_stages}"
+            + (", launch_pdl=True)" if source.pdl else ")"),
+            *([f"maxnreg: {source.maxnreg}"] if source.maxnreg else []),
+            *([f"ptxas controls: {source.acf}"] if source.acf else []),
+            "arguments, in order; pointers are 16-byte aligned:",
+            *(f"  {_argument_text(argument)}" for argument in source.arguments),
+        ]
+        return "".join(f"{comment(fact)}\n" for fact in facts)
+
     def write(self, folder: Path) -> list[Path]:
         """Write what there is of it; returns the files. Raises OSError."""
         files = []
-        for ending, text in (("py", self.source.text), ("ptx", self.ptx), ("sass", self.sass)):
+        for ending, text in (("py", self.launch_comment + self.source.text), ("ptx", self.ptx), ("sass", self.sass)):
             if text:
                 files.append(folder / f"{self.stem}.{ending}")
                 files[-1].write_text(text, encoding="utf-8")
         return files
+
+
+def _argument_text(argument: Argument) -> str:
+    """Name, type, what it is; of a descriptor also the matrix that it describes (elements)."""
+    text = f"{argument.name}: {argument.type}, {argument.kind} {argument.index}"
+    if not argument.block:
+        return text
+    sizes = f"shape {argument.shape}, strides {argument.strides}, offset {argument.offset}, block {argument.block}"
+    return f"{text}, TensorDescriptor of {sizes}"
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A library's call that stands in the plan as it is: no text is generated for it."""
+
+    kernel: Kernel
+    count: int
+
+    @property
+    def ops(self) -> tuple[str, ...]:
+        """The operations of its body, in order."""
+        return tuple(str(op.attribute("op", op.kind)) for op in self.kernel.body.ops if op.kind == "extern")
+
+
+def called_kernels(deployment: Deployment) -> list[Called]:
+    """The calls of libraries in the order in which they are first made."""
+    return [Called(item.kernel, item.count) for item in deployment.kernels if not is_generated(item.kernel)]
 
 
 def listed_kernels(deployment: Deployment) -> list[Listed]:

@@ -113,6 +113,8 @@ def _head_lines(program: Program, chosen: Deployment, origin: ModuleOrigin) -> l
     facts += chosen.notes
     if chosen.us is not None:
         facts.append(f"Measured there: {chosen.us:.2f} us as one CUDA graph")
+    else:
+        facts.append("Not measured as one graph with these schedules")
     if chosen.pdl:
         facts.append("Its kernels start with programmatic dependent launch (compute capability 9.0 and above).")
     lines = ['"""Tuned kernels of one program, and `run`, which calls them: needs torch and triton alone."""', ""]

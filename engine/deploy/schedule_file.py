@@ -106,8 +106,17 @@ def read_schedule_file(document: Mapping[str, Any], name: str) -> ScheduleFile:
     except BadScheduleFile as error:
         raise BadScheduleFile(f"{name} is not imported: {error}") from None
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
-        what = f"it lacks {error}" if isinstance(error, KeyError) else " ".join(str(error)[:120].split())
+        what = _what(error)
         raise BadScheduleFile(f"{name} is not imported: it is no sound file of schedules ({what})") from None
+
+
+def _what(error: Exception) -> str:
+    """What is wrong with a document, for people: Python's words about types say nothing of it."""
+    if isinstance(error, KeyError):
+        return f"it lacks {error}"
+    if isinstance(error, TypeError | AttributeError):
+        return "a value in it is of another kind than it should be"
+    return " ".join(str(error)[:120].split())
 
 
 def _file(document: Mapping[str, Any]) -> ScheduleFile:

@@ -19,7 +19,8 @@ from torch.utils import _pytree as pytree
 from engine.capture.live import LiveProgram, capture_call
 from engine.deploy.controls import ControlsHere
 from engine.deploy.deployment import Deployment, deployment
-from engine.deploy.execution import Runner, WeightsMoved, check_against, make_runner
+from engine.deploy.execution import Runner, WeightsMoved, check_against, make_runner, version_of
+from engine.deploy.guarding import Guard
 from engine.prior import steering
 from engine.runtime import interprets, read_context, read_target
 from engine.store import Store, default_database_path
@@ -28,6 +29,10 @@ from engine.vocabulary import Target
 
 class Unsuitable(Exception):
     """The call can't run as a deployment; the text is one sentence for a person."""
+
+
+class ChangesItself(Unsuitable):
+    """The call changes what the function holds: attributes, globals, tensors."""
 
 
 @dataclass(slots=True)
@@ -68,7 +73,7 @@ def deploy_call(
     text: str = "",
     ptxas: Path | None = None,
 ) -> Deployed:
-    """Capture the call, choose, build and check. Nothing of the function's own effects is repeated but its values.
+    """Capture the call, choose, build and check, all on copies: arguments and what the function holds stay as they are.
 
     `fixed` are positions among the call's tensors that never change; `ptxas` is the one for schedules with controls
     (None: looked for). Raises CaptureError, DeploymentError, StoreError, BuildError and Unsuitable, each a sentence.
@@ -78,7 +83,8 @@ def deploy_call(
     device = _one_device(tensors)
     refuse_place(device)
     refuse_values(leaves)
-    live = capture_call(function, args, kwargs, text, fixed)
+    with _unchanged(function):
+        live = capture_call(function, args, kwargs, text, fixed)
     with opened(database) as store:
         context_key, target, controls = place(store, device, ptxas)
         prior = steering(store.path).latest
@@ -90,15 +96,77 @@ def deploy_call(
     if len({tensor.device for tensor in inputs}) > 1:
         raise Unsuitable("its tensors and weights lie on several devices")
     entry.runner = make_runner(chosen, live.program.graph, inputs)
-    eager = [leaf for leaf in pytree.tree_leaves(function(*args, **kwargs)) if isinstance(leaf, torch.Tensor)]
+    with _unchanged(function):
+        eager = _tried(function, args, kwargs, fixed)
     try:
-        wrong = check_against(live.program.graph, inputs, entry.runner(inputs), eager)
+        ours = entry.runner(inputs)
+        wrong = check_against(live.program.graph, inputs, ours, eager)
     except WeightsMoved:
         raise Unsuitable("its weights move while it runs") from None
     if wrong:
         raise Unsuitable(f"the kernels chosen for it don't give what eager gives ({wrong})")
+    if [value.dtype for value in eager] != [value.dtype for value in ours]:
+        raise Unsuitable("its outputs have other dtypes than eager's")
     entry.strides = tuple(tuple(value.stride()) for value in eager)
     return entry
+
+
+@contextlib.contextmanager
+def _unchanged(function: Callable[..., Any]) -> Iterator[None]:
+    """Put back, after the block, what the function holds. Raises ChangesItself if that was changed in it."""
+    saved = Guard(function).saved()
+    try:
+        yield
+    except Exception:
+        changed = saved.restore()
+        if changed:
+            raise _changes(changed) from None
+        raise
+    changed = saved.restore()
+    if changed:
+        raise _changes(changed)
+
+
+def _changes(names: Sequence[str]) -> ChangesItself:
+    known = list(dict.fromkeys(name for name in names if name))
+    listed = f" ({', '.join(known[:3])})" if known else ""
+    return ChangesItself(f"it changes what it holds itself{listed} while it runs")
+
+
+def _tried(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], fixed: frozenset[int]
+) -> list[torch.Tensor]:
+    """The tensors that eager returns, of a call with copies of the arguments. Raises Unsuitable if it changes them."""
+    leaves, structure = pytree.tree_flatten((args, kwargs))
+    storages: dict[int, torch.Tensor] = {}
+    positions = iter(range(len(leaves)))
+    copies = [
+        _copied(leaf, storages) if isinstance(leaf, torch.Tensor) and next(positions) not in fixed else leaf
+        for leaf in leaves
+    ]
+    versions = [version_of(leaf) for leaf in copies if isinstance(leaf, torch.Tensor)]
+    own_args, own_kwargs = pytree.tree_unflatten(copies, structure)
+    found = [leaf for leaf in pytree.tree_leaves(function(*own_args, **own_kwargs)) if isinstance(leaf, torch.Tensor)]
+    after, shape = pytree.tree_flatten((own_args, own_kwargs))
+    same = shape == structure and all(a is b for a, b in zip(after, copies, strict=True))
+    if not same or versions != [version_of(leaf) for leaf in copies if isinstance(leaf, torch.Tensor)]:
+        raise Unsuitable("it changes one of its arguments")
+    return found
+
+
+def _copied(tensor: torch.Tensor, storages: dict[int, torch.Tensor]) -> torch.Tensor:
+    """A tensor of the same layout in memory of its own; tensors that share memory share their copies too."""
+    if tensor.layout is not torch.strided:
+        return tensor.detach().clone()
+    storage = tensor.untyped_storage()
+    if not storage.nbytes() or tensor.is_conj() or tensor.is_neg():
+        return tensor.detach().clone()
+    whole = storages.get(storage.data_ptr())
+    if whole is None:
+        raw = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage)
+        whole = storages[storage.data_ptr()] = raw.clone()
+    own = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
+    return own.set_(whole.untyped_storage(), tensor.storage_offset(), tensor.shape, tensor.stride())
 
 
 def refuse_values(leaves: Sequence[Any]) -> None:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from engine.ir.extern import EXTERN_OPS, read_arguments
+from engine.ir.extern import EXTERN_OPS, TEXTS, read_arguments
 from engine.ir.graph import DTYPE_BYTES, Graph, Op, TensorSpec
 from engine.ir.ops import OP_CLASS, OpClass
 
@@ -116,7 +116,8 @@ def _extern_text(op: Op, inputs: list[str]) -> str:
     args, kwargs = read_arguments(str(op.attribute("arguments")))
     words = [_argument_text(value, inputs) for value in args]
     words += [f"**{{{name!r}: {_argument_text(value, inputs)}}}" for name, value in kwargs.items()]
-    return f"torch.ops.aten.{packet}.{overload}({', '.join(words)})"
+    place = op.attribute("result", None)
+    return f"torch.ops.aten.{packet}.{overload}({', '.join(words)})" + ("" if place is None else f"[{int(place)}]")
 
 
 def _argument_text(value: Any, inputs: list[str]) -> str:
@@ -126,4 +127,6 @@ def _argument_text(value: Any, inputs: list[str]) -> str:
         return inputs[int(value["tensor"])] if "tensor" in value else dtype_text(value["dtype"])
     if value is None or isinstance(value, bool | int | float):
         return "None" if value is None else number_text(value)
+    if value in TEXTS:
+        return repr(value)
     raise KeyError(str(value)[:40])

@@ -6,6 +6,7 @@ graph, where a rule asks whether it may be one kernel, and in a kernel's body, w
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from engine.ir.graph import Graph
@@ -27,7 +28,8 @@ class AttentionChain:
     `total` are the largest logit of a row and its sum of powers.
 
     `path` are the pointwise ops from the scores (left out) to the logits (included where they are another op), and
-    `ops` everything from the scores to the values.
+    `ops` everything from the scores to the values. A row without any visible key (its peak is -inf) is NaN, as a
+    softmax is, or zero where the chain is `safe`, as torch's attention is.
     """
 
     scores: int
@@ -38,6 +40,7 @@ class AttentionChain:
     total: int
     path: frozenset[int]
     ops: frozenset[int]
+    safe: bool = False
 
 
 def attention_chain(graph: Graph, values: int) -> AttentionChain | None:
@@ -45,10 +48,14 @@ def attention_chain(graph: Graph, values: int) -> AttentionChain | None:
     op = graph.ops[values]
     if op.kind != "matmul":
         return None
-    softmax = _softmax(graph, op.inputs[0])
-    if softmax is None:
+    found: set[int] = set()
+    guarded = _guarded(graph, op.inputs[0], found)
+    softmax = _softmax(graph, op.inputs[0] if guarded is None else guarded[0])
+    if softmax is None or (guarded is not None and guarded[1] != softmax[1]):
         return None
     logits, peak, total, inner = softmax
+    if guarded is not None:
+        inner |= found
     if graph.ops[logits].out.shape != graph.ops[op.inputs[0]].out.shape:
         return None
     path: set[int] = set()
@@ -56,7 +63,7 @@ def attention_chain(graph: Graph, values: int) -> AttentionChain | None:
     if scores is None or matmul_extents(graph, graph.ops[scores])[:2] != matmul_extents(graph, op)[:2]:
         return None
     ops = frozenset({scores, values, *path, *inner})
-    return AttentionChain(scores, logits, op.inputs[0], values, peak, total, frozenset(path), ops)
+    return AttentionChain(scores, logits, op.inputs[0], values, peak, total, frozenset(path), ops, guarded is not None)
 
 
 def unfit_because(graph: Graph, chain: AttentionChain) -> str | None:
@@ -71,6 +78,25 @@ def unfit_because(graph: Graph, chain: AttentionChain) -> str | None:
     if 0 in (*scores.out.shape, *values.out.shape, head):
         return "Attention over an empty tensor has nothing to weigh."
     return None
+
+
+def _guarded(graph: Graph, index: int, seen: set[int]) -> tuple[int, int] | None:
+    """(the weights, the peak) of a `where` that gives zero for rows whose peak is -inf, and the weights elsewhere.
+    The ops in between are added to `seen`."""
+    index = _through_casts(graph, index, seen)
+    op = graph.ops[index]
+    if op.kind != "where" or graph.ops[op.inputs[0]].kind != "eq" or _number(graph, op.inputs[1]) != 0.0:
+        return None
+    peak, lowest = graph.ops[op.inputs[0]].inputs
+    if _number(graph, lowest) != -math.inf:
+        return None
+    seen.update((index, op.inputs[0]))
+    return op.inputs[2], _through_casts(graph, peak, seen)
+
+
+def _number(graph: Graph, index: int) -> float | None:
+    op = graph.ops[index]
+    return float(op.attribute("value")) if op.kind == "constant" else None
 
 
 def _softmax(graph: Graph, index: int) -> tuple[int, int, int, set[int]] | None:

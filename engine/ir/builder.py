@@ -73,9 +73,13 @@ class GraphBuilder:
         shape = tuple(extent if i == axis else 1 for i in range(rank))
         return self.append(Op("iota", (), TensorSpec.contiguous(shape, dtype), (("axis", axis),)))
 
-    def extern(self, op: str, inputs: tuple[int, ...], arguments: str, out: TensorSpec) -> int:
-        """A call of an ATen op from `engine.ir.extern`; `arguments` is its canonical text, `out` what the op gives."""
-        return self.append(Op("extern", inputs, out, (("arguments", arguments), ("op", op))))
+    def extern(
+        self, op: str, inputs: tuple[int, ...], arguments: str, out: TensorSpec, result: int | None = None
+    ) -> int:
+        """A call of an ATen op from `engine.ir.extern`; `arguments` is its canonical text, `out` what the op gives,
+        as its `result` where it has several."""
+        which: tuple[tuple[str, Attribute], ...] = () if result is None else (("result", result),)
+        return self.append(Op("extern", inputs, out, (("arguments", arguments), ("op", op), *which)))
 
     def reduce_and_drop(self, kind: str, source: int, axes: tuple[int, ...], dtype: str | None = None) -> int:
         """A reduction without its reduced axes: the reduction, then a view that drops them."""

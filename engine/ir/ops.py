@@ -52,7 +52,7 @@ OP_CLASS: dict[str, OpClass] = {
     "roll": OpClass.REINDEX,  # attributes `axis`, `shift`: 0 <= shift < extent
     "cat": OpClass.REINDEX,  # attribute `axis`
     "gather": OpClass.REINDEX,
-    "extern": OpClass.EXTERN,  # attributes `arguments`, `op`
+    "extern": OpClass.EXTERN,  # attributes `arguments`, `op`, and `result` where the op has several
     **dict.fromkeys(sorted(UNARY | BINARY | TERNARY), OpClass.POINTWISE),
     **dict.fromkeys(sorted(REDUCTIONS), OpClass.REDUCTION),  # attribute `axes`: sorted, non-negative
 }

@@ -138,7 +138,9 @@ def _verify_attributes(op: Op) -> None:
         legal = list(values) == _AXIS_ATTRIBUTES[op.kind] and _is_index(values["axis"], MAX_RANK)
         legal = legal and _is_index(values.get("shift", 0), MAX_ELEMENTS)
     elif op.kind == "extern":
+        place = values.pop("result", 0)
         legal = list(values) == ["arguments", "op"] and all(isinstance(value, str) for value in values.values())
+        legal = legal and _is_index(place, MAX_RANK)
     else:
         legal = not values
     if not legal:

@@ -87,7 +87,8 @@ def save_models(path: Path, models: Sequence[FittedModel]) -> None:
                 os.unlink(part)
     except OSError as error:
         raise CheckpointError(
-            f"the prior's models {path} can't be written ({error.strerror or error}): make their folder writable"
+            f"the prior's models {path} can't be written ({error.strerror or error}): make their folder writable",
+            is_output=True,
         ) from error
 
 

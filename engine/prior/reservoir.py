@@ -28,7 +28,11 @@ _FIELDS = ("format", "names", "values", "log_us", "groups", "seen", "seed", "cap
 
 
 class CheckpointError(Exception):
-    """A checkpoint that can't be used; the text says why and what happens instead."""
+    """A checkpoint that can't be used; the text says why and what happens instead. `is_output`: it can't be written."""
+
+    def __init__(self, text: str, *, is_output: bool = False) -> None:
+        super().__init__(text)
+        self.is_output = is_output
 
 
 class Reservoir:
@@ -118,7 +122,8 @@ class Reservoir:
                     os.unlink(part)
         except OSError as error:
             raise CheckpointError(
-                f"the checkpoint {path} can't be written ({error.strerror or error}): make its folder writable"
+                f"the checkpoint {path} can't be written ({error.strerror or error}): make its folder writable",
+                is_output=True,
             ) from error
 
     @classmethod

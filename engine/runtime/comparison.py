@@ -9,6 +9,8 @@ import torch
 
 CHUNK = 1 << 25
 """Elements compared at once: 32 Mi float64 temporaries of 256 MiB."""
+EDGE = 2.0**-7
+"""Relative distance from a dtype's largest number within which a rounding decides between it and infinity."""
 
 NAN_BYTE, GARBAGE_BYTE = 0xFF, 0x7F
 """Byte patterns that poison an output: 0xff makes every float a NaN, 0x7f a huge number (a NaN in fp16)."""
@@ -18,8 +20,9 @@ def compare(outputs: Sequence[torch.Tensor], references: Sequence[torch.Tensor])
     """Relative norm and worst element of each output.
 
     The norm is |out - ref| / |ref|. The worst element is max |out - ref| / (|ref| + rms(ref)), so that neither a tiny
-    nor a huge element hides. Where the reference is NaN or infinite the output must be the same; anything else,
-    and any other NaN, gives NaN. For bool and integer outputs both numbers are the share of wrong elements.
+    nor a huge element hides. A reference beyond the range of the output's dtype is the infinity that it rounds to.
+    Where the reference is NaN or infinite the output must be the same; anything else, and any other NaN, gives NaN.
+    For bool and integer outputs both numbers are the share of wrong elements.
     """
     return tuple(_compare_one(o, r) for o, r in zip(outputs, references, strict=True))
 
@@ -43,6 +46,19 @@ def _bytes(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.contiguous().view(-1).view(torch.uint8)
 
 
+def _in_range(reference: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """The reference in float64, with the infinities that `dtype` has for what it can't hold."""
+    return torch.where(reference.abs() > torch.finfo(dtype).max, reference * math.inf, reference)
+
+
+def _at_the_edge(output: torch.Tensor, reference: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Where one of both is infinite only because the other was rounded to the other side of the largest number."""
+    largest = torch.finfo(dtype).max
+    near = ((reference.abs() / largest) - 1.0).abs() <= EDGE
+    far = output.isinf() | (output.abs() >= largest * (1.0 - EDGE))
+    return near & far & (output.sign() == reference.sign()) & (output.isinf() | (reference.abs() > largest))
+
+
 def _compare_one(output: torch.Tensor, reference: torch.Tensor) -> tuple[float, float]:
     out, ref = output.reshape(-1), reference.reshape(-1)
     if ref.numel() == 0:
@@ -52,13 +68,15 @@ def _compare_one(output: torch.Tensor, reference: torch.Tensor) -> tuple[float, 
         return wrong, wrong
     finite_sum, count = 0.0, 0
     for part in torch.split(ref, CHUNK):
+        part = _in_range(part.double(), output.dtype)
         finite = part.isfinite()
-        finite_sum += float(part.double().square().masked_fill(~finite, 0.0).sum())
+        finite_sum += float(part.square().masked_fill(~finite, 0.0).sum())
         count += int(finite.sum())
     rms = math.sqrt(finite_sum / count) if count else 0.0
     square, worst = 0.0, 0.0
     for got, want in zip(torch.split(out, CHUNK), torch.split(ref, CHUNK), strict=True):
         got64, want64 = got.double(), want.double()
+        want64 = torch.where(_at_the_edge(got64, want64, output.dtype), got64, _in_range(want64, output.dtype))
         exact = want64.isfinite().logical_not()
         same = (got64 == want64) | (got64.isnan() & want64.isnan())
         if bool((exact & ~same).any()) or bool((~exact & ~got64.isfinite()).any()):

@@ -25,11 +25,19 @@ def call_extern(op: Op, inputs: Sequence[torch.Tensor], raised: torch.dtype | No
     function = _resolve(str(op.attribute("op")))
     args, kwargs = read_arguments(str(op.attribute("arguments")))
     outlines = [torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device="meta") for x in inputs]
-    outline = _call(function, args, kwargs, outlines, raised)
+    outline = _one(_call(function, args, kwargs, outlines, raised), op)
     if not isinstance(outline, torch.Tensor) or tuple(outline.shape) != op.out.shape:
         raise GraphError(f"{op.attribute('op')} doesn't give shape {op.out.shape}")
-    done: torch.Tensor = _call(function, args, kwargs, inputs, raised)
+    done: torch.Tensor = _one(_call(function, args, kwargs, inputs, raised), op)
     return done.contiguous()
+
+
+def _one(results: Any, op: Op) -> Any:
+    """The result of a call that the op stands for; None where the call has no such result."""
+    place = op.attribute("result", None)
+    if place is None or not isinstance(results, tuple):
+        return results if place is None else None
+    return results[int(place)] if int(place) < len(results) else None
 
 
 def _resolve(name: str) -> Callable[..., Any]:

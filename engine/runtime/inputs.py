@@ -28,12 +28,26 @@ def make_inputs(
 ) -> list[torch.Tensor]:
     """One tensor a spec, viewing a storage of exactly `spec.storage_elements` elements that is filled at random.
 
-    Floats are normal with deviation 1, integers lie within 16 of zero, truth values are mixed. torch aligns every
-    storage to at least 64 bytes. Equal seeds give equal tensors on devices of one kind.
+    Floats are normal with deviation 1, integers lie within 16 of zero, truth values are mixed, and those of the last
+    row are all false: as a mask it hides every key of a query. torch aligns every storage to at least 64 bytes. Equal
+    seeds give equal tensors on devices of one kind.
     """
     device = torch.device(device)
     generator = torch.Generator(device=device).manual_seed(seed)
-    return [_storage(spec, generator, device, draw).as_strided(spec.shape, spec.strides, spec.offset) for spec in specs]
+    drawn = [
+        _storage(spec, generator, device, draw).as_strided(spec.shape, spec.strides, spec.offset) for spec in specs
+    ]
+    for tensor in drawn:
+        if tensor.dtype == torch.bool:
+            _hide_last_row(tensor)
+    return drawn
+
+
+def _hide_last_row(mask: torch.Tensor) -> None:
+    """Make the last row false where there are others: by chance a row of many truth values never is."""
+    rows = any(extent > 1 and step for extent, step in zip(mask.shape[:-1], mask.stride()[:-1], strict=True))
+    if rows and mask.numel():
+        mask[(-1,) * (mask.dim() - 1)] = False
 
 
 def _storage(spec: TensorSpec, generator: torch.Generator, device: torch.device, draw: Draw) -> torch.Tensor:

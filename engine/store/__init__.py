@@ -3,9 +3,9 @@
 from engine.store.acf import AcceptanceRow
 from engine.store.acts import StoredAct
 from engine.store.candidates import Candidate, CandidateQuery, Compared, Condition
-from engine.store.connection import is_database
+from engine.store.connection import is_database, upgrade_file
 from engine.store.copies import copy_database
-from engine.store.errors import StoreError, StoreFull
+from engine.store.errors import BadRow, StoreError, StoreFull
 from engine.store.failures import FailureCluster
 from engine.store.forbidden import ForbiddenCorner
 from engine.store.front import pareto_front
@@ -24,6 +24,7 @@ from engine.store.suggestions import Suggestion
 __all__ = [
     "SCHEMA",
     "AcceptanceRow",
+    "BadRow",
     "Candidate",
     "CandidateQuery",
     "Compared",
@@ -59,5 +60,6 @@ __all__ = [
     "pareto_front",
     "read_document",
     "read_results",
+    "upgrade_file",
     "user_data_folder",
 ]

@@ -39,16 +39,17 @@ BUSY_S = 10.0
 """How long a writer waits for another writer; a transaction here lasts well under a millisecond."""
 
 _MAGIC = b"SQLite format 3\0"
+_CLOSED = "read-only folder"
 
 
 @dataclass(slots=True)
 class Connection:
-    """`frozen` says that what is shown is the file as it was when it was opened."""
+    """`frozen_because` says why what is shown is the file as it was when it was opened; "" where it isn't."""
 
     path: Path
     db: Database
     read_only: bool
-    frozen: bool = False
+    frozen_because: str = ""
     _copy: tempfile.TemporaryDirectory[str] | None = field(default=None, repr=False)
 
     def rows(self, sql: str, parameters: Parameters = ()) -> list[Row]:
@@ -210,7 +211,7 @@ def _open_frozen(path: Path) -> Connection:
     """
     log = path.with_name(path.name + "-wal")
     if not (log.exists() and log.stat().st_size):
-        return Connection(path, _connect(path, "immutable=1"), read_only=True, frozen=True)
+        return Connection(path, _connect(path, "immutable=1"), read_only=True, frozen_because=_CLOSED)
     folder = tempfile.TemporaryDirectory(prefix="emmy-")
     try:
         for file in (path, log):
@@ -220,7 +221,7 @@ def _open_frozen(path: Path) -> Connection:
     except BaseException:
         folder.cleanup()
         raise
-    return Connection(path, db, read_only=True, frozen=True, _copy=folder)
+    return Connection(path, db, read_only=True, frozen_because=_CLOSED, _copy=folder)
 
 
 def _check_owner(db: Database, path: Path) -> None:
@@ -234,14 +235,7 @@ def _check_owner(db: Database, path: Path) -> None:
 def _with_current_schema(connection: Connection) -> Connection:
     db, path = connection.db, connection.path
     _check_owner(db, path)
-    try:
-        version = schema_version(db)
-    except ValueError:
-        raise StoreDamaged(f"{path} names no valid schema version; name another database with --db") from None
-    if version > SCHEMA:
-        raise NewerSchema(
-            f"{path} was written by a newer Emmy (schema {version}, this one knows {SCHEMA}): upgrade emmy-tui"
-        )
+    version = _known_version(connection)
     if version < SCHEMA and connection.read_only:
         if version == 0:
             raise NotEmmys(f"{path} holds no tables yet; `emmy tune --db {path}` fills it")
@@ -253,9 +247,46 @@ def _with_current_schema(connection: Connection) -> Connection:
     return connection
 
 
+def _known_version(connection: Connection) -> int:
+    """The version of the schema. Raises StoreDamaged where none is named, NewerSchema for one of the future."""
+    path = connection.path
+    try:
+        version = schema_version(connection.db)
+    except ValueError:
+        raise StoreDamaged(f"{path} names no valid schema version; name another database with --db") from None
+    if version > SCHEMA:
+        raise NewerSchema(
+            f"{path} was written by a newer Emmy (schema {version}, this one knows {SCHEMA}): upgrade emmy-tui"
+        )
+    return version
+
+
 def _upgraded_in_memory(connection: Connection) -> Connection:
     """A reader may not upgrade a file, so it reads an upgraded copy."""
+    path = connection.path
     memory = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     connection.db.conn.backup(memory)
     connection.close()
-    return Connection(connection.path, Database(memory, execute_plugins=False), read_only=True, frozen=True)
+    closed = "read-only file" if not os.access(path, os.W_OK) else "opened read-only"
+    why = f"older schema, {_CLOSED if connection.frozen_because or not os.access(path.parent, os.W_OK) else closed}"
+    return Connection(path, Database(memory, execute_plugins=False), read_only=True, frozen_because=why)
+
+
+def upgrade_file(path: Path) -> None:
+    """Bring the file of an older Emmy to the current schema, as any writer does; a current one isn't touched.
+
+    Raises the StoreError of a file that is no database of Emmy, or that can't be written.
+    """
+    path = path.expanduser().absolute()
+    try:
+        _check_file(path, read_only=True, create=False)
+        reader = _open_reader(path)
+        try:
+            _check_owner(reader.db, path)
+            older = 0 < _known_version(reader) < SCHEMA
+        finally:
+            reader.close()
+    except SQLITE_ERRORS as error:
+        raise explain(error, path) from error
+    if older:
+        open_connection(path, read_only=False, create=False).close()

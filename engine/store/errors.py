@@ -22,7 +22,9 @@ from pathlib import Path
 
 
 class StoreError(Exception):
-    """The root of everything above; its text is meant for a person."""
+    """The root of everything above; its text is meant for a person. `is_output`: the file can't be written."""
+
+    is_output = False
 
 
 class StoreMissing(StoreError):
@@ -42,7 +44,7 @@ class NewerSchema(StoreError):
 
 
 class StoreReadOnly(StoreError):
-    pass
+    is_output = True
 
 
 class StoreUnreadable(StoreError):
@@ -50,7 +52,7 @@ class StoreUnreadable(StoreError):
 
 
 class StoreFull(StoreError):
-    pass
+    is_output = True
 
 
 class StoreLocked(StoreError):

@@ -13,7 +13,7 @@ from engine.ir.roofline import Ceilings
 from engine.knobs import canonical_position
 from engine.store.assemblies import find_assembly
 from engine.store.connection import Connection, Row
-from engine.store.errors import StoreError
+from engine.store.errors import BadRow, StoreError
 from engine.store.records import RecordedAssembly, RecordedGrouping, StoredRun
 from engine.store.rows import (
     ASSEMBLED_COLUMNS,
@@ -36,6 +36,12 @@ _DEPLOY = (
     f"SELECT kernel_key, schedule, context_key, {', '.join(DEPLOY_COLUMNS.values())} FROM node "
     "WHERE deploy_status IS NOT NULL AND kernel_key = ? AND context_key = ?"
 )
+
+
+def last_heard(connection: Connection, run: str) -> float | None:
+    """When a run wrote its last event, in seconds since 1970; None if it wrote none."""
+    row = connection.first("SELECT max(at) AS at FROM event WHERE run = ?", (run,))
+    return None if row is None or row["at"] is None else float(row["at"])
 
 
 def measurement(
@@ -124,8 +130,16 @@ def ceilings(connection: Connection, context_key: str) -> Ceilings | None:
         return Ceilings.from_text(row["ceilings"])
 
 
-def kernels(connection: Connection) -> tuple[Kernel, ...]:
-    return tuple(_kernel(row) for row in connection.rows("SELECT key, body FROM kernel ORDER BY rowid"))
+def kernels(connection: Connection, unread: list[str] | None = None) -> tuple[Kernel, ...]:
+    found = []
+    for row in connection.rows("SELECT key, body FROM kernel ORDER BY rowid"):
+        try:
+            found.append(_kernel(row))
+        except BadRow as error:
+            if unread is None:
+                raise
+            unread.append(str(error))
+    return tuple(found)
 
 
 def kernel(connection: Connection, key: str) -> Kernel:

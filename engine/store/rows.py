@@ -180,11 +180,18 @@ def read_schedules(key: str | None) -> dict[str, Schedule]:
     return {name: Schedule.from_key(json.dumps(knobs)) for name, knobs in parsed.items()}
 
 
+def _cause(error: Exception) -> str:
+    """For people: Python's words about types say nothing of a row."""
+    if isinstance(error, TypeError | AttributeError):
+        return "a value in it is of another kind than it should be"
+    return f"it lacks {error}" if isinstance(error, KeyError) else str(error)[:200]
+
+
 @contextmanager
 def named_row(name: str) -> Iterator[None]:
     """Turn whatever a malformed row raises into a BadRow that names the row."""
     try:
         yield
     except (GraphError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
-        said = " ".join(f"{name[:200]} can't be read: {str(error)[:200]}".split())
+        said = " ".join(f"{name[:200]} can't be read: {_cause(error)}".split())
         raise BadRow(f"{said}; the rest of the database is fine") from error

@@ -84,7 +84,12 @@ class Store:
     @property
     def frozen(self) -> bool:
         """True if what another process writes from now on can't be seen through this store."""
-        return self._connection.frozen
+        return bool(self._connection.frozen_because)
+
+    @property
+    def frozen_because(self) -> str:
+        """Why it is frozen, in a few words; "" where it isn't."""
+        return self._connection.frozen_because
 
     # Writes
 
@@ -269,8 +274,12 @@ class Store:
         """What the GPU of a context reaches at its best; None where it was not measured."""
         return reads.ceilings(self._connection, context_key)
 
-    def kernels(self) -> tuple[Kernel, ...]:
-        return reads.kernels(self._connection)
+    def kernels(self, unread: list[str] | None = None) -> tuple[Kernel, ...]:
+        """All kernels. With `unread` one whose body can't be read is left out, and a sentence about it is added there.
+
+        Raises BadRow without.
+        """
+        return reads.kernels(self._connection, unread)
 
     def kernel(self, key: str) -> Kernel:
         """Raises StoreError if it isn't there, BadRow if its body is not a verified kernel with this key."""
@@ -279,6 +288,10 @@ class Store:
     def runs(self) -> tuple[StoredRun, ...]:
         """Oldest first."""
         return reads.runs(self._connection)
+
+    def last_heard(self, run: str) -> float | None:
+        """When a run wrote its last event, in seconds since 1970; None if it wrote none."""
+        return reads.last_heard(self._connection, run)
 
     def latest_run(self) -> StoredRun | None:
         return reads.latest_run(self._connection)

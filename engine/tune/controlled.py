@@ -82,11 +82,12 @@ class ControlsRequest:
 
         Raises ControlsError, one sentence with a way out.
         """
-        assembler = find_assembler(self.ptxas)
         if self.files or self.generate is None:
-            return Controls(assembler, read_controls(self.files))
-        files = [ControlsFile("sample", data) for data in self.generate.sample(assembler.version)]
-        return Controls(assembler, tuple({file.sha256: file for file in files}.values()))
+            files = read_controls(self.files)  # first: a path that isn't there is the nearer mistake
+            return Controls(find_assembler(self.ptxas), files)
+        assembler = find_assembler(self.ptxas)
+        bred = [ControlsFile("sample", data) for data in self.generate.sample(assembler.version)]
+        return Controls(assembler, tuple({file.sha256: file for file in bred}.values()))
 
 
 class ControlledSpace:

@@ -129,7 +129,7 @@ class StoreRecorder:
     def same_kernels(self, kernel: Kernel) -> Sequence[tuple[Kernel, Schedule]]:
         found = []
         with self._lock:
-            for other in self._store.kernels():
+            for other in self._store.kernels(unread=[]):
                 if (other.family, other.label) != (kernel.family, kernel.label) or other.key == kernel.key:
                     continue
                 best = [

@@ -44,6 +44,8 @@ from tests.bench.strategies import (
 
 ENDS = (5, 2)
 ENDED = "ends within " + "/".join(map(str, ENDS)) + " % (% of seeds)"
+LEAST = 100
+"""Recorded candidates from which a kernel is a landscape that is worth a search."""
 NO_PRIOR = "ours, no prior"
 PRIOR, TREE_PRIOR = "ours+prior", "tree+prior"
 OWN: dict[str, Strategy] = {
@@ -191,7 +193,7 @@ def main() -> None:
     parser.add_argument("--kernel", default="")
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--budget", type=int, default=400)
-    parser.add_argument("--least", type=int, default=200, help="recorded candidates that a landscape needs")
+    parser.add_argument("--least", type=int, default=LEAST, help="recorded candidates that a landscape needs")
     parser.add_argument("--only", action="append", help="names of strategies")
     parser.add_argument("--svg", type=Path)
     asked = parser.parse_args()

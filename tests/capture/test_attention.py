@@ -13,6 +13,7 @@ from engine.capture.errors import UnsupportedOpError
 from engine.capture.target import parse_target
 from engine.capture.trace import trace
 from engine.ir import Graph
+from engine.ir.attention import attention_chain
 from engine.ir.structural_key import canonical_form
 from engine.runtime.reference import evaluate
 
@@ -110,6 +111,57 @@ def test_a_capture_computes_what_torch_computes(expression: str) -> None:
     assert len(copies) == EXPRESSIONS[expression]
 
 
+HIDING = {
+    "keep": "torch.zeros(6, 6, dtype=torch.bool)",
+    "pads": "torch.zeros(2, 1, 1, 6, dtype=torch.bool)",
+    "low": "torch.zeros(1, 8, 6, 6)",
+}
+
+
+@pytest.mark.parametrize("mask", ["keep", "pads", "low", "keep & (torch.arange(6) <= torch.arange(6)[:, None])"])
+@pytest.mark.parametrize("operands", ["q, q, q", "q, k, v", "qb, qb, qb"])
+def test_a_query_whose_keys_are_all_hidden_gets_zeros(
+    mask: str, operands: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    low = f"{mask}.to(q.dtype if {operands[:2] == 'q,'} else qb.dtype)" if mask == "low" else mask
+    expression = f"{SDPA}({operands}, attn_mask={low}, enable_gqa={'k' in operands})"
+    for name, text in HIDING.items():
+        monkeypatch.setitem(TENSORS, name, text)
+    graph = captured(expression)
+    given = values()
+    given["keep"][:] = torch.rand(6, 6, generator=torch.Generator().manual_seed(3)) < 0.7
+    given["keep"][3] = False
+    given["pads"][0], given["pads"][1] = True, False
+    given["low"][:, :, 2] = -torch.inf
+    wanted = eval(expression, {**given, "torch": torch, "F": F})
+    assert bool((wanted == 0).all(-1).any())
+    assert not wanted.isnan().any()
+    for dtype in (torch.float64, None):
+        (found,) = evaluate(graph, [given[label] for label in graph.labels], dtype=dtype)
+        rough = 3e-2 if wanted.dtype == torch.bfloat16 else 1e-5
+        torch.testing.assert_close(found.double(), wanted.double(), rtol=rough, atol=rough)
+    (chain,) = (c for i in range(len(graph.ops)) if (c := attention_chain(graph, i)) is not None)
+    assert chain.safe
+
+
+def test_a_softmax_that_is_written_out_stays_nan() -> None:
+    graph = captured("F.softmax(torch.where(bias > -9, -torch.inf, bias), -1)")
+    (found,) = evaluate(graph, [values()[label] for label in graph.labels])
+    assert bool(found.isnan().all())
+
+
+@pytest.mark.parametrize(
+    "mask",
+    [
+        "torch.arange(6)[None] <= torch.arange(6)[:, None]",
+        "(torch.arange(6) <= torch.arange(6)[:, None]) & (torch.arange(6)[:, None] - torch.arange(6) < 3)",
+    ],
+)
+def test_a_mask_of_positions_that_shows_each_query_a_key_is_a_plain_softmax(mask: str) -> None:
+    graph = captured(f"{SDPA}(q, q, q, attn_mask={mask})")
+    assert "eq" not in {op.kind for op in graph.ops}
+
+
 def test_turned_halves_are_a_roll_and_a_sign_under_the_transpose() -> None:
     graph = captured(HALVES.format("(x.exp().transpose(1, 2))"))
     (roll,) = (op for op in graph.ops if op.kind == "roll")
@@ -158,7 +210,7 @@ def test_a_causal_mask_is_a_comparison_of_positions() -> None:
         ("x[:, ids[0]]", "aten.index"),
         ("torch.index_select(x, 1, ids[0])", "another axis than the first"),
         ("torch.roll(x, 2)", "name its dims"),
-        ("torch.sort(x)[0]", "aten.sort"),
+        ("torch.scatter(x, 0, ids[None, None], x)", "aten.scatter"),
     ],
 )
 def test_what_is_not_covered_names_the_op(expression: str, sentence: str) -> None:

@@ -43,6 +43,7 @@ def test_a_model_is_one_line_and_the_line_is_the_model() -> None:
     parsed = parse_target("Qwen/Qwen3-0.6B", options)
     assert parsed == ModelTarget(LINE, "Qwen/Qwen3-0.6B", options)
     assert parse_target(LINE) == parsed
+    assert TargetOptions(dtype="fp16", batch=2).difference_text() == " --dtype float16 --batch 2"
     assert target_text("gpt2", TargetOptions()) == "gpt2 --dtype bfloat16 --seq-len 512 --batch 1"
     assert TargetOptions(dtype="bf16") == TargetOptions()
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from engine.cli.application import main
+from engine.deploy import Carried, export_schedules
 from engine.store import Store
 from tests.deploy.samples import HERE, THERE, fill, matmul
 
@@ -73,6 +74,7 @@ def test_databases_merge(database: Path, tmp_path: Path, capsys: pytest.CaptureF
         (("import", "broken.json", "--db", "tune.db"), "no complete JSON", 2),
         (("import", "other.json", "--db", "tune.db"), "of no known format", 2),
         (("import", "newer.json", "--db", "tune.db"), "upgrade emmy-tui", 2),
+        (("import", "numbers.json", "--db", "tune.db"), "a value in it is of another kind than it should be", 2),
         (("import", "tune.db", "--db", "other.db"), "`emmy merge` reads those", 2),
         (("export", "--db", "tune.db", "-o", "tune.db"), "is a database, and the output would replace it", 2),
         (("export", "--db", "tune.db", "-o", "."), "can't be written", 1),
@@ -92,6 +94,7 @@ def test_what_cant_be_carried_is_one_sentence(
     Path("broken.json").write_text('{"format": "emmy schedules", "version": 1, "kern')
     Path("other.json").write_text("{}")
     Path("newer.json").write_text('{"format": "emmy schedules", "version": 2}')
+    write_spoiled(Path("numbers.json"), database)
     before = sorted(path.name for path in tmp_path.iterdir())
     assert leave(*arguments) == code
     complaint = capsys.readouterr().err
@@ -132,3 +135,12 @@ def test_a_program_becomes_a_module(database: Path, tmp_path: Path, capsys: pyte
     assert "def run(x, w):" in text
     assert "deploy measurement, 9.50 us" in text
     assert "engine" not in text.replace("emmy", "")
+
+
+def write_spoiled(file: Path, database: Path) -> None:
+    """A file of schedules in which a chip is a number."""
+    with Store.open(database, read_only=True) as store:
+        document = json.loads(export_schedules(store, "", Carried.BEST, "").text)
+    for context in document["contexts"].values():
+        context["target"] = 3
+    file.write_text(json.dumps(document))

@@ -12,6 +12,7 @@ import pytest
 from engine.cli import running
 from engine.cli.application import main
 from engine.cli.bench_report import bench_lines, bench_object
+from engine.codegen import offered_schedules
 from engine.ir.roofline import Ceilings
 from engine.store import Store
 from tests.tune.fake_device import CONTEXT, FakeDevice
@@ -81,6 +82,64 @@ def test_a_pin_that_cant_be_built_is_told(tuned: Path, tmp_path: Path, capsys: p
     assert "a pin decides nothing here" in capsys.readouterr().out
 
 
+def test_a_pinned_schedule_that_was_never_measured_has_no_time(
+    tuned: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = tmp_path / "copy.db"
+    copy.write_bytes(tuned.read_bytes())
+    with Store.open(copy) as store:
+        (run,) = store.runs()
+        best = min(store.recorded_groupings(run.id), key=lambda row: row.whole_us or 1e9)
+        kernel = next(iter(best.grouping.kernel_counts().values()))[0]
+        measured = store.schedules(kernel.key, CONTEXT.key)
+        never = next(one for one in offered_schedules(kernel, store.target(CONTEXT.key)) if one not in measured)
+        store.record_pin(kernel.key, never, CONTEXT.key, author="me")
+    assert leave("explain", "--db", str(copy)) == 0
+    said = capsys.readouterr().out
+    assert "not measured as one graph" in said
+    assert "no sum of its kernels, no time for the schedule of" in said
+    assert leave("export", "--python", "-o", str(tmp_path / "out.py"), "--db", str(copy)) == 0
+    text = (tmp_path / "out.py").read_text()
+    assert "# Not measured as one graph with these schedules" in text
+    assert "Measured there" not in text
+
+
+def test_a_program_that_nobody_tuned_is_predicted_without_a_database(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.cli.database.default_database_path", lambda: tmp_path / "none.db")
+    assert leave("explain", "--code", "torch.softmax(torch.randn(64, 256), -1)") == 0
+    said = capsys.readouterr().out
+    assert "for an H200 (sm_90), as no GPU is here" in said
+    assert "prediction of the prior" in said
+    assert not (tmp_path / "none.db").exists()
+    assert leave("explain") == 2
+
+
+def test_compile_lists_the_calls_of_libraries_and_says_how_texts_are_launched(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.cli.database.default_database_path", lambda: tmp_path / "none.db")
+    code = "torch.softmax(torch.cumsum(torch.randn(64, 256), -1), -1)"
+    assert leave("compile", "--code", code, "--out", str(tmp_path / "k"), "--json") == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert [one["ops"] for one in found["called"]] == [["aten.cumsum.default"]]
+    (kernel,) = found["kernels"]
+    assert [argument["name"] for argument in kernel["arguments"]] == ["in0", "out0"]
+    (file,) = (tmp_path / "k").iterdir()
+    text = file.read_text()
+    assert f"[{tuple(kernel['grid'])}](..., num_warps={kernel['num_warps']}, num_stages=" in text
+    assert "#   in0: *fp32, input 0\n#   out0: *fp32, output 0\n" in text
+    assert leave("compile", "--code", code, "--out", str(tmp_path / "k")) == 0
+    assert "called as it is" in capsys.readouterr().out
+
+
+def test_an_empty_code_is_no_program(tuned: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ("explain", "compile", "run", "tune"):
+        assert leave(command, "--code", "", "--db", str(tuned)) == 2
+        assert '--code "" is no program' in capsys.readouterr().err
+
+
 def test_predictions_are_refused_with_one_sentence(
     tuned: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -117,9 +176,9 @@ def test_compile_for_another_chip_goes_by_predictions(
         (["run", "--peers", "eager"], 2, "add it"),
         (["run", "--bench", "--peers", "eager,nobody"], 2, "not 'nobody'"),
         (["run", "--ab", "BLOCK_M"], 2, "--ab is KNOB=VALUE"),
-        (["run"], 1, "needs a CUDA GPU"),
-        (["run", "--device", "cuda:1"], 1, "needs a CUDA GPU"),
-        (["run", "--device", "1"], 1, "needs a CUDA GPU"),
+        (["run"], 2, "needs a CUDA GPU"),
+        (["run", "--device", "cuda:1"], 2, "needs a CUDA GPU"),
+        (["run", "--device", "1"], 2, "needs a CUDA GPU"),
         (["run", "--device", "gpu"], 2, "it is cuda:0, cuda:1, ..., or its number alone"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else str(value),

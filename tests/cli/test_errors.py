@@ -9,6 +9,9 @@ import pytest
 import typer
 
 from engine.cli import errors
+from engine.prior import CheckpointError
+from engine.store import StoreError
+from engine.store.errors import StoreReadOnly
 
 
 def fail(text: str) -> Exception:
@@ -28,6 +31,16 @@ def test_bad_input_leaves_with_2(capsys: pytest.CaptureFixture[str]) -> None:
         raise ValueError("patience must be at least 1, not 0")
     assert left.value.exit_code == 2
     assert capsys.readouterr().err == "emmy: patience must be at least 1, not 0\n"
+
+
+@pytest.mark.parametrize(
+    "error", [StoreReadOnly("t.db can't be written"), CheckpointError("it can't be written", is_output=True)]
+)
+def test_an_output_that_cant_be_written_leaves_with_1(error: Exception, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit) as left, errors.refusing(StoreError, CheckpointError):
+        raise error
+    assert left.value.exit_code == 1
+    assert capsys.readouterr().err == f"emmy: {error}\n"
 
 
 def test_other_errors_pass() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,30 @@ def test_knobs(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = told(capsys, "eval", "knobs", "--db", str(database), "--kernel", "nothing", "--json")
     assert (code, out.strip()) == (2, "[]")
     assert "no timed kernel" in err
+
+
+def test_a_kernel_that_cant_be_read_is_left_out_with_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "broken.db"
+    tune_with(path, FakeDevice(), matmul_program())
+    with Store.open(path) as store:
+        (key,) = store.kernel_keys("")[:1]
+    connection = sqlite3.connect(path)
+    row = connection.execute("SELECT * FROM kernel WHERE key = ?", (key,))
+    names = [column[0] for column in row.description]
+    values = dict(zip(names, row.fetchone(), strict=True)) | {"key": "0" * 24, "body": '{"ops": 3}'}
+    marks = ", ".join("?" for _ in names)
+    connection.execute(f"INSERT INTO kernel ({', '.join(names)}) VALUES ({marks})", [values[name] for name in names])
+    connection.commit()
+    connection.close()
+    for command in (("fit",), ("eval", "prior"), ("eval", "kernels")):
+        code, out, err = told(capsys, *command, "--db", str(path))
+        assert code == 0, err
+        assert out
+        if command != ("eval", "kernels"):
+            assert err.count("emmy: left out: kernel 000000000000000000000000 can't be read") == 1
+        assert "object is not" not in err
 
 
 def test_nothing_to_fit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

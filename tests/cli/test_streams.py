@@ -57,10 +57,12 @@ def test_a_stdout_that_only_reads_is_said_in_one_line(recorded: Path, arguments:
 
 
 @pytest.mark.parametrize("arguments", PRINTING, ids=" ".join)
-def test_a_closed_stdout_is_like_none(recorded: Path, arguments: list[str]) -> None:
+def test_a_closed_stdout_is_said_in_one_line(recorded: Path, arguments: list[str]) -> None:
     before = recorded.read_bytes()
     ended = emmy(arguments, recorded, ">&-")
-    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("emmy: stdout can't be written (")
+    assert ended.stderr.count("\n") == 1
     assert recorded.read_bytes() == before
 
 

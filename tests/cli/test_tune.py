@@ -151,6 +151,7 @@ def test_demo_replays_the_copy(sessions: Sessions, tmp_path: Path, monkeypatch: 
     ("arguments", "words"),
     [
         ([], "nothing to tune"),
+        (["--device", "tpu"], "is no device to tune on"),
         (["gpt2", "--code", "f()"], "two programs"),
         (["--code", "f()", "--gpus", "2", "--devices", "0,1"], "give one of them"),
         (["--code", "f()", "--gpus", "2", "--device", "cuda:0"], "give one of them"),

@@ -12,10 +12,15 @@ from engine.ir.graph import contiguous_strides
 MINUS_INFINITY = float("-inf")
 
 
-def add_softmax(b: GraphBuilder, x: int, dtype: str) -> int:
+def add_softmax(b: GraphBuilder, x: int, dtype: str, *, safe: bool = False) -> int:
+    """A softmax over the last axis; a `safe` one is zero in rows of -inf."""
     axes = (len(b.spec(x).shape) - 1,)
-    powers = b.add("exp", b.add("sub", x, b.add("amax", x, axes=axes)))
-    return b.add("div", powers, b.add("sum", powers, axes=axes), dtype=dtype)
+    peak = b.add("amax", x, axes=axes)
+    powers = b.add("exp", b.add("sub", x, peak))
+    weights = b.add("div", powers, b.add("sum", powers, axes=axes), dtype=dtype)
+    if not safe:
+        return weights
+    return b.add("where", b.add("eq", peak, b.constant(MINUS_INFINITY)), b.constant(0.0, dtype), weights, dtype=dtype)
 
 
 def add_causal(b: GraphBuilder, scores: int, *, offset: int = 0, window: int = 0, fill: float = MINUS_INFINITY) -> int:
@@ -51,10 +56,11 @@ def attention(
     hidden: tuple[int, ...] = (),
     tokens_first: bool = True,
     joined: bool = True,
+    safe: bool = False,
 ) -> Graph:
     """`heads` query heads, `group` of which share keys and values. `added` is the shape of an additive mask, `hidden`
     of a truth mask of what to leave out. `tokens_first` stores queries, keys and values as [B, S, H, D];
-    `joined` returns the result as a copy in [B, S, H, D]."""
+    `joined` returns the result as a copy in [B, S, H, D]. `safe` gives zeros for queries without keys."""
     b = GraphBuilder()
     width = width or head
     shared = heads // group
@@ -78,7 +84,7 @@ def attention(
     if hidden:
         mask = b.input(TensorSpec.contiguous(hidden, "bool"))
         scores = b.add("where", mask, b.constant(fill), scores, dtype="float32")
-    out = b.add("matmul", add_softmax(b, scores, dtype), value)
+    out = b.add("matmul", add_softmax(b, scores, dtype, safe=safe), value)
     if joined:
         order = (batch, rows, heads, width)
         out = b.add("copy", b.view(out, order, (heads * rows * width, width, rows * width, 1)))
@@ -134,6 +140,10 @@ ATTENTION: dict[str, Callable[[], Graph]] = {
     "rows_without_keys": lambda: attention(2, 40, 30, 16, "float32", causal=True, offset=-5),
     "rows_without_keys_finite": lambda: attention(1, 40, 30, 16, "float32", causal=True, offset=-5, fill=-3e38),
     "hidden": lambda: attention(2, 24, 40, 16, "float32", hidden=(1, 1, 24, 40)),
+    "safe_rows_without_keys": lambda: attention(2, 40, 30, 16, "float32", causal=True, offset=-5, safe=True),
+    "safe_hidden": lambda: attention(4, 24, 40, 16, "float16", group=2, hidden=(1, 1, 24, 1), safe=True),
+    "safe_hidden_ragged": lambda: attention(2, 24, 39, 16, "bfloat16", batch=2, hidden=(2, 1, 1, 1), safe=True),
+    "safe_added": lambda: attention(2, 24, 40, 16, "float32", added=(24, 40), safe=True),
     "hidden_finite": lambda: attention(2, 24, 40, 16, "float16", hidden=(1, 1, 24, 40), fill=-1e4),
     "two_masks": two_masks,
     "narrow_values": lambda: attention(2, 32, 32, 48, "bfloat16", width=20, causal=True),

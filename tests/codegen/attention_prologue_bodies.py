@@ -31,6 +31,7 @@ class Heads:
     causal: bool = True
     window: int = 0
     added: bool = False
+    hidden: bool = False
     joined: bool = True
 
     def body(self) -> Graph:
@@ -57,9 +58,12 @@ def attention_of(made: Heads) -> Graph:
     if made.added:
         mask = b.input(TensorSpec.contiguous((batch, 1, 1, rows, keys), made.dtype))
         scores = b.add("add", scores, mask, dtype="float32")
+    if made.hidden:
+        seen = b.input(TensorSpec.contiguous((batch, 1, 1, rows, keys), "bool"))
+        scores = b.add("where", seen, scores, b.constant(float("-inf")), dtype="float32")
     steps = _strides(b, value, keys, shared, head, 1)
     repeated = b.view(value, (*lead, keys, head), (steps[0], steps[1], 0, steps[3], 1), b.spec(value).offset)
-    out = b.add("matmul", add_softmax(b, scores, made.dtype), repeated)
+    out = b.add("matmul", add_softmax(b, scores, made.dtype, safe=made.hidden), repeated)
     if made.joined:
         order = (made.heads * rows * head, head, rows * head, 1)
         out = b.add("copy", b.view(out, (batch, rows, made.heads, head), order))
@@ -161,6 +165,7 @@ PROLOGUES: dict[str, Callable[[], Graph]] = {
     "norm_of_widest_heads": Heads(1, 16, 16, 256, "float16").body,
     "norm_window": Heads(2, 40, 40, 16, "float32", window=9).body,
     "norm_added": Heads(4, 20, 24, 16, "float32", group=2, causal=False, added=True).body,
+    "norm_hidden": Heads(4, 20, 24, 16, "float32", group=2, batch=2, hidden=True).body,
     "norm_of_parts": Heads(4, 20, 20, 32, "bfloat16", group=2, flat=False, gap=64).body,
     "norm_of_queries": Heads(2, 20, 20, 32, "float16", also_keys=False, rotary=False).body,
     "parts_as_they_are": Heads(8, 21, 30, 40, "float16", group=8, gap=48, queries=False, also_keys=False).body,

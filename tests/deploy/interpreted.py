@@ -6,8 +6,10 @@ found.
 
 from __future__ import annotations
 
+import copy
 import json
 import os
+import pickle
 import sys
 import warnings
 from collections.abc import Callable
@@ -154,11 +156,106 @@ def left_to_eager(x: torch.Tensor) -> list[list[Any]]:
     call = engine.compile(in_place)
     (_, said), done = told(lambda: (call(first), call(first))), (in_place(second), in_place(second))
     rows.append([torch.equal(first, second) and done is not None, said])
-    for function in (lambda a: a[a > 0].sum(), lambda a: a + torch.rand_like(a) * 0.0, torch.linalg.svdvals):
+    for function in (lambda a: a[a > 0].sum(), lambda a: a + torch.rand_like(a) * 0.0, torch.special.bessel_j0):
         made = engine.compile(function)
         results, said = told(lambda made=made: (made(x), made(x)))
         rows.append([all(torch.allclose(result, function(x)) for result in results), said])
     return rows
+
+
+class Counting(nn.Module):
+    """Changes itself: a step, and a position in a buffer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.step = 0
+        self.register_buffer("kept", torch.zeros(8, 16))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.kept[self.step] = x[0]
+        self.step += 1
+        return x * self.step + self.kept.sum(0)
+
+
+class Stepping(nn.Module):
+    step = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.step += 1
+        return x * self.step
+
+
+def changes(database: str) -> dict[str, Any]:
+    """What changes between calls, or in them: `right` says that each call did what one eager call does."""
+    del database
+    with torch.no_grad():
+        return {"between": changed_between(), "alone": changed_alone(), "autocast": autocasts(), "copies": copied()}
+
+
+def changed_between() -> dict[str, Any]:
+    x, module = torch.randn(8, 16), nn.Sequential(nn.Linear(16, 16), nn.ReLU()).eval()
+    compiled = engine.compile(module, (x,))
+    errors = [off(compiled(x), module(x))]
+    module[0] = nn.Linear(16, 16)
+    errors.append(off(compiled(x), module(x)))
+    hook = module[0].register_forward_hook(lambda _, __, out: out * 3.0)
+    errors.append(off(compiled(x), module(x)))
+    hook.remove()
+    errors.append(off(compiled(x), module(x)))
+    factor = 2.0
+
+    def scaled(a: torch.Tensor) -> torch.Tensor:
+        return a * factor
+
+    call = engine.compile(scaled)
+    errors.append(off(call(x), x * 2.0))
+    factor = 5.0
+    errors.append(off(call(x), x * 5.0))
+    return {"errors": errors, "builds": [compiled.call.builds, call.call.builds]}
+
+
+def changed_alone() -> list[list[Any]]:
+    x = torch.randn(8, 16)
+    norm = nn.BatchNorm1d(16).train().requires_grad_(False)
+    rows = []
+    for module in (Counting(), Stepping(), norm):
+        other = copy.deepcopy(module)
+        compiled, _ = told(lambda module=module: engine.compile(module))
+        results, said = told(lambda compiled=compiled: [compiled(x) for _ in range(3)])
+        wanted = [other(x) for _ in range(3)]
+        right = all(torch.allclose(a, b) for a, b in zip(results, wanted, strict=True))
+        same = all(torch.equal(a, b) for a, b in zip(module.buffers(), other.buffers(), strict=True))
+        rows.append([right and same and getattr(module, "step", 0) == getattr(other, "step", 0), said])
+    z = torch.zeros(4)
+    _, said = told(lambda: engine.compile(lambda t: t.add_(1.0), (z,)))
+    rows.append([bool((z == 0).all()), said])
+    return rows
+
+
+def autocasts() -> dict[str, Any]:
+    x, module = torch.randn(8, 16), Linear().eval()
+    compiled = engine.compile(module)
+    errors = [off(compiled(x), module(x))]
+    with torch.autocast("cpu", torch.bfloat16):
+        inside, wanted = compiled(x), module(x)
+    errors.append(off(compiled(x), module(x)))
+    return {"errors": errors, "dtypes": [str(inside.dtype), str(wanted.dtype)], "inside": off(inside, wanted)}
+
+
+def copied() -> dict[str, Any]:
+    x, module = torch.randn(8, 16), Linear().eval()
+    compiled = engine.compile(module, (x,))
+    other = copy.deepcopy(compiled)
+    builds = [compiled.call.builds, other.call.builds]
+    module.weight.mul_(2.0)
+    error = off(other(x), other.original(x))
+    apart = not torch.allclose(other(x), compiled(x))
+    return {
+        "builds": builds,
+        "error": error,
+        "apart": apart,
+        "pickle": raised(pickle.PicklingError, lambda: pickle.dumps(compiled)),
+    }
 
 
 def lengths(database: str) -> dict[str, Any]:
@@ -221,6 +318,6 @@ def _drawn(x: torch.Tensor) -> torch.Tensor:
 
 
 if __name__ == "__main__":
-    parts = {"recorded": recorded, "guards": guards, "lengths": lengths, "models": models}
+    parts = {"recorded": recorded, "guards": guards, "lengths": lengths, "changes": changes, "models": models}
     asked = zip(sys.argv[1::2], sys.argv[2::2], strict=True)
     print(json.dumps({part: parts[part](about) for part, about in asked}))

@@ -50,7 +50,9 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def interpreted(tuned: Path) -> dict[str, Any]:
     """One process for all: loading torch's compiler takes longer than what is compiled here."""
-    return in_interpreter(recorded=tuned, guards=tuned.with_name("guards.db"), lengths=tuned.with_name("lengths.db"))
+    return in_interpreter(
+        recorded=tuned, guards=tuned.with_name("guards.db"), lengths=tuned.with_name("lengths.db"), changes=tuned
+    )
 
 
 def test_what_was_tuned_is_what_runs_however_it_is_called(tuned: Path, interpreted: dict[str, Any]) -> None:
@@ -82,12 +84,38 @@ def test_a_call_is_guarded_and_what_it_cant_take_is_said(interpreted: dict[str, 
     assert found["rest"] == [3, None]
     assert found["apart"]
     assert found["values_build"] == 2
-    causes = ["changes one of its arguments in place", "asks for the values of a tensor", "rand_like", "linalg_svdvals"]
+    causes = ["changes one of its arguments in place", "asks for the values of a tensor", "rand_like", "bessel_j0"]
     assert len(found["eager"]) == len(causes)
     for (right, said), cause in zip(found["eager"], causes, strict=True):
         assert right
         assert len(said) == 1
         assert cause in said[0]
+
+
+def test_what_changes_is_captured_anew_and_a_call_acts_once(interpreted: dict[str, Any]) -> None:
+    found = interpreted["changes"]
+    assert max(found["between"]["errors"]) < ROUNDING
+    assert found["between"]["builds"] == [3, 2]
+    causes = ["changes the buffer", "changes what it holds itself (step)", "changes the buffer", "in place"]
+    for (right, said), cause in zip(found["alone"], causes, strict=True):
+        assert right, cause
+        assert len(said) == 1
+        assert cause in said[0]
+
+
+def test_autocast_is_followed(interpreted: dict[str, Any]) -> None:
+    found = interpreted["changes"]["autocast"]
+    assert max(found["errors"]) < ROUNDING
+    assert found["dtypes"] == ["torch.bfloat16"] * 2
+    assert found["inside"] < 1e-2
+
+
+def test_a_copy_is_compiled_by_itself_and_pickling_says_what_to_do(interpreted: dict[str, Any]) -> None:
+    found = interpreted["changes"]["copies"]
+    assert found["builds"] == [1, 0]
+    assert found["error"] < ROUNDING
+    assert found["apart"]
+    assert "`.original`" in found["pickle"]
 
 
 def test_three_lengths_are_built_three_times_and_no_more(interpreted: dict[str, Any]) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.codegen import offered_schedules
 from engine.deploy import DeploymentError, NoEvidenceError, Source, deployment, deploys_now
 from engine.deploy.fitting import fitted, program_key
 from engine.deploy.forks import ForkSource
@@ -81,11 +82,26 @@ def test_a_pin_decides_and_can_be_left_out(store: Store) -> None:
     assert pinned.kernels[0].chosen is not None
     assert pinned.kernels[0].chosen.source is Source.PIN
     assert pinned.schedules[kernel.key] == other
+    assert before.us is not None
+    assert pinned.us is None
     without = deployment(PROGRAM, store, CONTEXT.key, Target(), ColdModel(), pins=False)
     assert without.schedules == before.schedules
     now = deploys_now(store, kernel.key, CONTEXT.key, ColdModel())
     assert now.schedule == other
     assert {line.source for line in now.lines} >= {Source.PIN, Source.PRIOR, Source.FIRST}
+
+
+def test_a_time_belongs_to_the_schedules_that_it_was_measured_with(store: Store) -> None:
+    before = deployment(PROGRAM, store, CONTEXT.key, Target(), ColdModel())
+    kernel = before.kernels[0].kernel
+    measured = {schedule.key for schedule in store.schedules(kernel.key, CONTEXT.key)}
+    never = next(one for one in offered_schedules(kernel, Target()) if one.key not in measured)
+    store.record_pin(kernel.key, never, CONTEXT.key, author="me")
+    pinned = deployment(PROGRAM, store, CONTEXT.key, Target(), ColdModel())
+    assert (pinned.us, pinned.sum_us, len(pinned.untimed)) == (None, None, 1)
+    store.record_pin(kernel.key, before.schedules[kernel.key], CONTEXT.key, author="me")
+    again = deployment(PROGRAM, store, CONTEXT.key, Target(), ColdModel())
+    assert (again.us, again.untimed) == (before.us, [])
 
 
 def test_another_context_has_predictions_only_and_strict_refuses_them(store: Store) -> None:

@@ -139,6 +139,22 @@ def test_calls_of_libraries_and_moved_values_run_through_torch(tmp_path: Path) -
     assert run_alone(text, check, tmp_path).strip() == "('xclass', 'xclass_1')"
 
 
+def test_one_of_several_results_and_a_text_run_through_torch(tmp_path: Path) -> None:
+    b = GraphBuilder()
+    x = b.input(spec(8, 12), "x")
+    doubled = b.add("exp", x)
+    places = TensorSpec.contiguous((8, 12), "int64")
+    ordered = b.extern("aten.sort.default", (doubled,), arguments_to_json([{"tensor": 0}, 1, True], {}), places, 1)
+    rounded = arguments_to_json([{"tensor": 0}, 3], {"rounding_mode": "floor"})
+    graph = b.build(b.extern("aten.div.Tensor_mode", (ordered,), rounded, places))
+    check = """
+    x = torch.randn(8, 12)
+    print(torch.equal(tuned.run(x), torch.sort(x, 1, descending=True)[1] // 3))
+    """
+    text = exported(Program(graph, "sorted"), tmp_path)
+    assert run_alone(text, check, tmp_path).strip() == "True"
+
+
 @pytest.mark.parametrize("acf", ["", "a1b2"])
 def test_descriptors_are_made_of_the_storages(tmp_path: Path, acf: str) -> None:
     b = GraphBuilder()

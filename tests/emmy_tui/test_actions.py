@@ -46,7 +46,7 @@ EVERY_NOW = [
         TABS,
         (
             {"writable": False},
-            {"undoable": True, "filtered": True, "contexts": 2, "corners": 1, "compiles": 1},
+            {"undoable": True, "filtered": True, "contexts": 2, "corners": 1, "compiles": 1, "middle": "plan"},
         ),
     )
     for focus in FOCUSED[tab]

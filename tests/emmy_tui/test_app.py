@@ -27,7 +27,7 @@ async def test_the_first_frame_shows_the_run() -> None:
         for words in ("LIVE", "running", "NVIDIA H200", "0/5 kernels", "00:01:30", "Search tree matmul", "Selected"):
             assert words in text
         assert f"measured {app.view.snapshot.measured}  cached 0" in text
-        assert app.focused is app.live.search_tree
+        assert app.focused is app.live.kernel_panel
 
 
 async def test_q_leaves_when_nothing_runs() -> None:

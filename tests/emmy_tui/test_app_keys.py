@@ -24,7 +24,7 @@ async def test_numbers_show_tabs_and_focus_their_list(tmp_path: Path) -> None:
             ("3", "Failures", "clusters"),
             ("4", "Prior", "ranked"),
             ("6", "Pins", "pins"),
-            ("1", "Live", "tree"),
+            ("1", "Live", "kernels"),
         ):
             await press(app, pilot, key)
             assert f"[{key} {name}]" in rows(app)[1]
@@ -69,7 +69,7 @@ async def test_why_explains_the_node_under_the_cursor() -> None:
             "prior of",
         ):
             assert words in text
-        await pilot.press("escape", "g", "i")
+        await pilot.press("escape", "tab", "g", "i")
         await pilot.pause()
         assert "root of a tree" in screen_text(app)
 
@@ -130,7 +130,7 @@ async def test_changed_keys_work_and_are_what_is_written() -> None:
         assert source.asked == []
         await pilot.press("f6")
         assert source.asked == ["pause"]
-        await pilot.press("g", "n")
+        await pilot.press("tab", "g", "n")
         assert app.live.search_tree.cursor == 1
         await pilot.press("6")
         assert app.view.tab == "live"

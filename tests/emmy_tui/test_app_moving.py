@@ -17,7 +17,7 @@ async def test_tab_and_shift_tab_go_round_the_panels() -> None:
         for _ in range(4):
             await pilot.press("tab")
             seen.append(app.live.focused_panel())
-        assert seen == ["tree", "log", "kernels", "curve", "tree"]
+        assert seen == ["kernels", "tree", "log", "curve", "kernels"]
         await pilot.press("shift+tab")
         assert app.live.focused_panel() == "curve"
 
@@ -70,7 +70,7 @@ async def test_folding_and_unfolding_nodes() -> None:
     app = showing(EVENTS)
     async with running(app, (120, 40)) as pilot:
         tree = app.live.search_tree
-        await pilot.press("g", "j")
+        await pilot.press("tab", "g", "j")
         root = tree.line_key()
         assert root is not None
         assert not tree.following
@@ -95,7 +95,7 @@ async def test_untried_siblings_unfold() -> None:
         assert f"{hidden} untried (prior ≤" in screen_text(app)
         tree.move_to(place)
         lines = len(tree.index)
-        await pilot.press("enter")
+        await pilot.press("tab", "enter")
         assert len(tree.index) == lines + hidden
         await pilot.press("left")
         assert len(tree.index) == lines
@@ -112,7 +112,7 @@ async def test_follow_goes_along_with_the_run() -> None:
         key = tree.line_key()
         assert key is not None
         assert tree.index.position(key) == tree.cursor
-        await pilot.press("g")
+        await pilot.press("tab", "g")
         assert not tree.following
         for _ in range(10):
             app.tick()

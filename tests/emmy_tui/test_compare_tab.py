@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emmy_tui.comparison import Verdict, pair_of
+from emmy_tui.comparison import Verdict, listed_runs, pair_of
+from emmy_tui.database_source import SILENT_S
 from emmy_tui.dialogs import Reading
 from emmy_tui.tabs.compare import RunChoice
 from engine.store import KernelResult, Store
@@ -168,3 +170,14 @@ async def test_kept_samples_decide_and_not_their_extremes(database: Path) -> Non
         assert relu.verdict is Verdict.A_FASTER
         assert relu.high is not None
         assert relu.high < 1
+
+
+def test_a_run_without_an_end_is_said_to_have_ended(tmp_path: Path) -> None:
+    path = record_runs(tmp_path / "tune.db")
+    with sqlite3.connect(path) as database:
+        database.execute("UPDATE run SET state = 'running', ended_at = NULL")
+    with Store.open(path, read_only=True) as store:
+        heard = store.last_heard(store.runs()[-1].id)
+        assert heard is not None
+        assert [state for _, state in listed_runs(store, heard + 1)] == ["running", "ended without a word"]
+        assert {state for _, state in listed_runs(store, heard + SILENT_S + 1)} == {"ended without a word"}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from emmy_tui import terminal
 from emmy_tui.main import BAD_INPUT, arguments_parser, check, main, sibling_command
 from engine import __version__
 from tests.emmy_tui.recorded import record
@@ -51,6 +53,21 @@ def test_bad_input_is_one_sentence(arguments: list[str], words: str, capsys: pyt
     assert output.out == ""
     assert words in output.err
     assert output.err.count("\n") == 1
+
+
+def test_once_refuses_a_broken_config(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "bad.toml").write_text("fps = [")
+    assert main(["--once", "--config", str(tmp_path / "bad.toml"), "x.db"]) == BAD_INPUT
+    output = capsys.readouterr()
+    assert (output.out, output.err.count("\n")) == ("", 1)
+    assert "bad.toml is no TOML" in output.err
+
+
+def test_no_folder_is_made_for_a_log_that_was_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        terminal.open_log(tmp_path / "none" / "x.log")
+    assert not (tmp_path / "none").exists()
+    os.close(terminal.open_log(tmp_path / "own" / "x.log", make_folder=True))
 
 
 def test_a_file_of_another_kind_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -212,6 +212,13 @@ async def test_health_names_processes_and_a_compile_is_ended() -> None:
         await pilot.press("H")
         await pilot.pause()
         assert app.live.search_tree.display
+        for key in ("H", "o"):
+            await pilot.press(key)
+            await pilot.pause()
+            assert not app.live.search_tree.display
+            await pilot.press("escape")
+            await pilot.pause()
+            assert app.live.search_tree.display
 
 
 async def test_the_best_grouping_is_a_graph(database: Path) -> None:

@@ -15,13 +15,14 @@ from emmy_tui.variant_detail import NO_SOURCE, context_text, rendered
 from emmy_tui.view import View
 from emmy_tui.widgets import footer
 from emmy_tui.widgets.totals import program_name
+from engine.events import Event, KernelFound
 from engine.ir.foreign import FOREIGN, NO_BODY, Identity
 from engine.ir.kernel import Kernel
 from engine.store import Store
 from engine.vocabulary import Schedule, Target
-from tests.emmy_tui.looking import rows, running, screen_text, showing
+from tests.emmy_tui.looking import application, rows, running, screen_text, showing
 from tests.emmy_tui.measured import CONTEXT, fill, over, press
-from tests.emmy_tui.scripted import search_events
+from tests.emmy_tui.scripted import START, ScriptedSource, search_events
 from tests.emmy_tui.two_runs import record_runs
 
 EVENTS = search_events()
@@ -65,7 +66,7 @@ async def test_kernels_are_sorted_by_cost() -> None:
         counted = {row.kernel: count for row, count in app.view.snapshot.counted_kernels()}
         await pilot.press("s")
         shown = app.live.kernel_panel.ordered()
-        costs = [(row.chosen_us or 0.0) * counted.get(row.kernel, 0) for row in shown]
+        costs = [(row.chosen_us or 0.0) * (counted.get(row.kernel) or row.count or 1) for row in shown]
         assert costs == sorted(costs, reverse=True)
         assert "by cost ▼" in screen_text(app)
         app.focus_panel("kernels")
@@ -146,7 +147,7 @@ async def test_why_the_best_was_preferred_is_two_keys_away() -> None:
         text = " ".join(screen_text(app).split())
         assert "the choices that led to its best" in text
         assert "ROWS=2 0.87 2 of 5" in text
-        await pilot.press("escape", "tab", "tab", "j", "j", "i")
+        await pilot.press("escape", "tab", "j", "j", "i")
         await pilot.pause()
         text = " ".join(screen_text(app).split())
         assert "the best of the tree" in text
@@ -159,3 +160,44 @@ async def test_sorting_goes_to_the_kernels_and_their_first() -> None:
         await pilot.press("s")
         assert app.live.focused_panel() == "kernels"
         assert app.live.kernel_panel.cursor == 0
+
+
+async def test_the_shown_kernel_is_in_sight_and_the_cursor_is_on_it() -> None:
+    source = ScriptedSource([*search_events(), *many_kernels(19)])
+    app = application(source)
+    async with running(app, (80, 24)) as pilot:
+        panel = app.live.kernel_panel
+        assert app.focused is panel
+        app.choose_kernel("extra18")
+        await pilot.pause()
+        assert panel.current() is app.view.kernel
+        assert panel.marked_line() is not None
+        await pilot.press("g")
+        app.tick()
+        assert panel.cursor == 0
+
+
+async def test_sorting_by_cost_ranks_kernels_of_every_program() -> None:
+    app = showing([*search_events(), *many_kernels(3)])
+    async with running(app, (120, 40)) as pilot:
+        row = app.view.snapshot.kernels["extra1"]
+        row.best_us, row.count = 9e5, 1
+        await pilot.press("s")
+        assert app.live.kernel_panel.current() is row
+
+
+def many_kernels(count: int) -> list[Event]:
+    """Kernels of another program, which no sum counts."""
+    return [
+        KernelFound(
+            at=START,
+            kernel=f"extra{n}",
+            label=f"extra {n}",
+            family="pointwise",
+            shape="8",
+            count=1,
+            flops=1,
+            bytes_moved=1,
+        )
+        for n in range(count)
+    ]

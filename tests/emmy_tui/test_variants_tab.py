@@ -181,7 +181,7 @@ async def test_a_schedule_of_other_knobs_has_no_source(database: Path) -> None:
     app = over(database)
     async with running(app, WIDE) as pilot:
         await press(app, pilot, "2", "s", "enter")
-        assert "ODD[b]=true" in screen_text(app)
+        assert "ODD[b]=True" in screen_text(app)
         assert "The schedule lacks BLOCK_M" in screen_text(app)
 
 

@@ -197,3 +197,15 @@ def test_attention_of_any_shape_is_fused_or_apart_and_computes_the_graph(
         for call in plan.calls:
             assert declined_because(verify_kernel(call.kernel)) is None
         assert_same_function(graph, plan)
+
+
+@pytest.mark.parametrize("mask", [{"hidden": (2, 1, 9, 9)}, {"hidden": (2, 1, 9, 1)}, {"added": (9, 9)}])
+def test_attention_that_gives_zeros_for_hidden_queries_is_fused_or_apart(mask: dict[str, tuple[int, ...]]) -> None:
+    graph = attention(2, 9, 9, 8, "float32", batch=2, safe=True, **mask)  # type: ignore[arg-type]
+    space = grouping_space(graph)
+    for choose, kernels in ((FUSED, ["attention"]), (APART, ["contraction", "rowwise", "contraction", "pointwise"])):
+        plan = space.grouping(walk_with(space, dict.fromkeys(("FUSE_ATTENTION", "FUSE_EPILOGUE"), choose)))
+        assert families(plan) == kernels
+        for call in plan.calls:
+            assert declined_because(verify_kernel(call.kernel)) is None
+        assert_same_function(graph, plan)

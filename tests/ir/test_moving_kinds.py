@@ -99,7 +99,7 @@ def test_a_bad_op_is_one_sentence(op: Op, specs: tuple[TensorSpec, ...], sentenc
         (POOL, arguments_to_json([{"tensor": -1}], {}), 1, "has 1 inputs"),
         (POOL, arguments_to_json([{"tensor": True}], {}), 1, "neither a tensor nor a dtype"),
         (POOL, arguments_to_json([{"tensor": 0}, {"dtype": "float8"}], {}), 1, "neither a tensor nor a dtype"),
-        (POOL, arguments_to_json([{"tensor": 0}, "rm"], {}), 1, "no op of the list takes a text"),
+        (POOL, arguments_to_json([{"tensor": 0}, "rm"], {}), 1, "no op of the list takes this text"),
         (POOL, arguments_to_json([{"tensor": 0}], {"out": {"tensor": 0}}), 1, "writes or draws"),
         (POOL, arguments_to_json([[[[[[{"tensor": 0}]]]]]], {}), 1, "nested too deeply"),
         (POOL, POOLED.replace(":", ": "), 1, "canonical"),

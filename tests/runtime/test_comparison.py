@@ -41,6 +41,32 @@ def test_a_single_nan_or_infinity_is_nan(value: float) -> None:
     assert all(math.isnan(number) for number in one(REFERENCE, wrong))
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_a_reference_beyond_the_range_is_an_infinity_of_its_sign(dtype: torch.dtype) -> None:
+    largest = torch.finfo(dtype).max
+    beyond = torch.cat([REFERENCE, torch.tensor([3.0, -3.0], dtype=torch.float64) * largest])
+    rounded = beyond.to(dtype)
+    assert rounded.isinf().sum() == 2
+    norm, worst = one(rounded, beyond)
+    assert norm <= worst < 4e-3
+    assert math.isnan(one(-rounded, beyond)[0])
+    for at, wrong in ((-1, largest), (-1, math.nan), (0, math.inf)):
+        changed = rounded.clone()
+        changed[at] = wrong
+        assert math.isnan(one(changed, beyond)[0])
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_at_the_edge_of_the_range_both_roundings_are_right(sign: float) -> None:
+    largest = torch.finfo(torch.float16).max
+    for reference in (largest - 10.0, largest + 30.0):
+        wanted = sign * torch.tensor([1.0, reference], dtype=torch.float64)
+        for rounded in (largest, math.inf):
+            assert one(sign * torch.tensor([1.0, rounded], dtype=torch.float16), wanted)[1] < 1e-3
+    hidden = torch.tensor([1.0, math.inf], dtype=torch.float16)
+    assert math.isnan(one(hidden, torch.tensor([1.0, largest / 2], dtype=torch.float64))[0])
+
+
 def test_a_reference_of_zeros_accepts_zeros_only() -> None:
     zeros = torch.zeros(10, dtype=torch.float64)
     assert one(zeros.float(), zeros) == (0.0, 0.0)

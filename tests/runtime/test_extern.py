@@ -36,6 +36,7 @@ def test_moving_kinds_mean_what_torch_means(dtype: torch.dtype | None) -> None:
 
 
 def test_every_op_of_the_list_exists() -> None:
+    """By name; in a torch that lacks one, a program can't hold it."""
     assert all(callable(_resolve(name)) for name in EXTERN_OPS)
 
 
@@ -76,3 +77,21 @@ def test_a_product_wider_than_its_operands_is_not_rounded_to_them() -> None:
     graph = b.build(b.add("matmul", x, w, dtype="float32"))
     a, c = torch.randn(4, 32).bfloat16(), torch.randn(32, 6).bfloat16()
     assert torch.equal(evaluate(graph, [a, c], dtype=None)[0], a.float() @ c.float())
+
+
+def test_a_call_with_several_results_says_which() -> None:
+    x = torch.randn(3, 4)
+    text = arguments_to_json([{"tensor": 0}, 1, False], {})
+    for place, right in enumerate(torch.sort(x, 1)):
+        b = GraphBuilder()
+        spec = contiguous((3, 4), str(right.dtype).removeprefix("torch."))
+        graph = b.build(b.extern("aten.sort.default", (b.input(contiguous((3, 4), "float32")),), text, spec, place))
+        assert torch.equal(evaluate(graph, [x], dtype=None)[0], right)
+    for wrong in ((("result", 2),), ()):
+        attributes = (("arguments", text), ("op", "aten.sort.default"), *wrong)
+        with pytest.raises(GraphError, match="doesn't give shape"):
+            call_extern(Op("extern", (0,), contiguous((3, 4), "float32"), attributes), [x])
+    b = GraphBuilder()
+    missing = b.extern("aten.sort.default", (b.input(contiguous((3, 4), "float32")),), text, spec, -1)
+    with pytest.raises(GraphError, match="ill-typed"):
+        b.build(missing)

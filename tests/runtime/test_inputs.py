@@ -53,3 +53,12 @@ def test_small_shapes(shape: tuple[int, ...]) -> None:
     for dtype in ("float32", "bool", "int64"):
         (drawn,) = make_inputs([TensorSpec.contiguous(shape, dtype)], 1, "cpu")
         assert tuple(drawn.shape) == shape
+
+
+@pytest.mark.parametrize("shape", [(24, 40), (2, 1, 1, 40), (2, 3, 24, 40)])
+def test_truth_values_hide_all_of_one_row_and_not_all_rows(shape: tuple[int, ...]) -> None:
+    (mask,) = make_inputs([TensorSpec.contiguous(shape, "bool")], 2, "cpu")
+    rows = mask.reshape(-1, shape[-1]).any(-1)
+    assert int((~rows).sum()) == 1
+    (whole,) = make_inputs([TensorSpec(shape, "bool", (*(0 for _ in shape[:-1]), 1))], 2, "cpu")
+    assert bool(whole.any())

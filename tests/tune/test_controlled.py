@@ -18,6 +18,7 @@ from engine.measure import (
     Acceptance,
     Assembler,
     Controls,
+    ControlsError,
     ControlsFile,
     DeviceHealth,
     Judgement,
@@ -28,7 +29,7 @@ from engine.measure import (
 from engine.prior import ColdModel
 from engine.search import EnumeratedSpace
 from engine.store import Store
-from engine.tune.controlled import ControlledProblem, ControlledSpace, ControlsMode
+from engine.tune.controlled import ControlledProblem, ControlledSpace, ControlsMode, ControlsRequest
 from engine.tune.problem import CapturedProblem, Problem
 from engine.tune.settings import Objective, Settings
 from engine.vocabulary import (
@@ -333,3 +334,9 @@ def test_costs_order_counts_before_times() -> None:
     assert Objective.REGISTERS.prefers(measured(1.0, 32), slow_small)
     assert Objective.REGISTERS.cost(measured(1.0, None)) is None
     assert not Objective.TIME.prefers(measured(None, 32), None)
+
+
+def test_a_path_that_isnt_there_is_named_before_any_ptxas_is_looked_for(tmp_path: Path) -> None:
+    missing = tmp_path / "nothing"
+    with pytest.raises(ControlsError, match=str(missing)):
+        ControlsRequest([missing], tmp_path / "no ptxas").load()

@@ -36,7 +36,7 @@ def read_results(
             except NotResults as error:
                 raise NotResults(f"{path} is not imported: {error}") from None
             except (ValueError, TypeError, OverflowError, AttributeError) as error:
-                raise NotResults(f"{path} is not imported: it is no sound {known.NAME} file ({error})") from None
+                raise NotResults(f"{path} is not imported: it is no sound {known.NAME} file ({_what(error)})") from None
     names = " and ".join(f"{known.NAME} files" for known in FORMATS)
     raise NotResults(f"{path} is of no known format; files of `emmy export`, {names} can be imported")
 
@@ -72,3 +72,10 @@ def read_document(path: Path) -> dict[str, object]:
     if not isinstance(document, dict):
         raise NotResults(f"{path} is JSON, but no object; it is not of a known format")
     return document
+
+
+def _what(error: Exception) -> str:
+    """What is wrong with a document, for people: Python's words about types say nothing of it."""
+    if isinstance(error, TypeError | AttributeError):
+        return "a value in it is of another kind than it should be"
+    return str(error)
