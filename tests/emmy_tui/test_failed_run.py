@@ -75,7 +75,7 @@ def test_a_failure_without_a_reason_is_still_said() -> None:
 async def test_a_new_run_is_followed() -> None:
     app = showing(search_events()[:400], capabilities=("start",))
     async with running(app) as pilot:
-        await pilot.press("j")
+        await pilot.press("tab", "j")
         app.live.log_panel.follow(False)
         assert not app.live.search_tree.following
         assert isinstance(app.source, ScriptedSource)

@@ -49,7 +49,8 @@ def is_kept(connection: sqlite3.Connection, entry: Entry) -> bool:
 
 
 def entries(log: Path) -> list[Entry]:
-    lines = log.read_text().splitlines() if log.exists() else []
+    whole, _, _ = log.read_text().rpartition("\n") if log.exists() else ("", "", "")  # the last may still be written
+    lines = whole.splitlines()
     return [(str(kernel), str(schedule), str(regime)) for kernel, schedule, regime in map(json.loads, lines)]
 
 
