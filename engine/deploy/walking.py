@@ -11,18 +11,17 @@ import math
 from dataclasses import dataclass
 
 from engine.codegen import declined_because, is_generated
-from engine.grouping import GroupingSpace, grouping_space
+from engine.grouping import grouping_space
 from engine.ir.graph import Graph
 from engine.ir.kernel import Kernel
 from engine.ir.plan import Grouping
 from engine.prior import Prior, score_options
+from engine.search import FirstCompletion, Path
 from engine.store import Store
 from engine.vocabulary import Option, Target
 
 LAUNCH_US = 2.0
 """What a library's call costs besides its memory traffic, about a launch."""
-
-Path = tuple[Option, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +41,11 @@ def walk_forks(
     """The grouping that the walk ends at, and how it went. Raises GraphError for a graph that is no verified one."""
     space = grouping_space(graph)
     costs = _Costs(store, context_key, target, prior)
-    sums: dict[Path, float] = {}
+    completed_us = FirstCompletion(space, lambda finished: costs.total(space.grouping(finished)), math.inf)
     path: Path = ()
     steps: list[Step] = []
     while (fork := space.fork(path)) is not None:
-        ranked = sorted((_completed(space, (*path, option), costs, sums), i) for i, option in enumerate(fork.options))
+        ranked = sorted((completed_us((*path, option)), i) for i, option in enumerate(fork.options))
         options = [fork.options[i] for _, i in ranked]
         second = ranked[1][0] if len(ranked) > 1 and math.isfinite(ranked[1][0]) else None
         steps.append(
@@ -68,6 +67,9 @@ class _Costs:
         self._prior = prior
         self._known: dict[str, float] = {}
 
+    def total(self, grouping: Grouping) -> float:
+        return sum(self.of(kernel) * count for kernel, count in grouping.kernel_counts().values())
+
     def of(self, kernel: Kernel) -> float:
         if kernel.key not in self._known:
             self._known[kernel.key] = self._looked_up(kernel)
@@ -83,23 +85,6 @@ class _Costs:
             return measured.us
         (speed,) = score_options(self._prior, kernel, self._target, {}, [Option(())])
         return 1.0 / speed if speed > 0 else math.inf
-
-
-def _completed(space: GroupingSpace, path: Path, costs: _Costs, sums: dict[Path, float]) -> float:
-    """The time, in us, of the grouping that the first option of every fork after `path` leads to; infinite for none."""
-    walked = [path]
-    while path not in sums:
-        fork = space.fork(path)
-        if fork is None:
-            counts = space.grouping(path).kernel_counts().values()
-            sums[path] = sum(costs.of(kernel) * count for kernel, count in counts)
-        elif fork.options:
-            path = (*path, fork.options[0])
-            walked.append(path)
-        else:
-            sums[path] = math.inf
-    sums.update(dict.fromkeys(walked, sums[path]))
-    return sums[path]
 
 
 def _answer(option: Option) -> str:

@@ -1,6 +1,7 @@
 """Search: a fork tree and the rule that descends it. It knows no kernels, no times and no storage."""
 
 from engine.search.action_selection import puct
+from engine.search.completion import FirstCompletion
 from engine.search.enumerated import EnumeratedSpace
 from engine.search.patience import StopReason
 from engine.search.search import Proposal, Search
@@ -9,6 +10,7 @@ from engine.search.tree import Node
 
 __all__ = [
     "EnumeratedSpace",
+    "FirstCompletion",
     "Node",
     "Path",
     "Proposal",

@@ -7,12 +7,15 @@ to the same schedules again launches nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from sqlite_utils import Database
 
 from engine.store.connection import Connection
 from engine.store.records import RecordedAssembly
 from engine.store.rows import (
+    TRIED_COLUMNS,
+    AssemblyColumns,
     named_row,
     read_failure,
     read_schedules,
@@ -24,6 +27,31 @@ from engine.store.rows import (
     unreal,
 )
 from engine.vocabulary import Failure, Schedule, Timing
+
+
+def assembly_values(
+    columns: AssemblyColumns, timing: Timing | None, error: float | None, failure: Failure | None
+) -> dict[str, Any]:
+    """How a graph did, by column."""
+    return {
+        columns.us: real(timing.median_us) if timing else None,
+        columns.low_us: real(timing.low_us) if timing else None,
+        columns.high_us: real(timing.high_us) if timing else None,
+        columns.samples: samples_text(timing),
+        columns.error: real(error),
+        columns.failure_kind: str(failure.kind) if failure else None,
+        columns.cause: text(failure.cause) if failure else None,
+    }
+
+
+def read_assembly(columns: AssemblyColumns, row: Mapping[str, Any]) -> RecordedAssembly:
+    """The same back from a row that also holds the graph's `schedules`."""
+    return RecordedAssembly(
+        timing=read_timing(*(row[name] for name in (columns.us, columns.low_us, columns.high_us, columns.samples))),
+        error=unreal(row[columns.error]),
+        failure=read_failure(row[columns.failure_kind], row[columns.cause]),
+        schedules=read_schedules(row["schedules"]),
+    )
 
 
 def put_assembly(
@@ -44,14 +72,8 @@ def put_assembly(
                 **row,
                 "schedules": schedules_text(schedules),
                 "pdl": int(pdl),
-                "us": real(timing.median_us) if timing else None,
-                "low_us": real(timing.low_us) if timing else None,
-                "high_us": real(timing.high_us) if timing else None,
-                "samples": samples_text(timing),
-                "error": real(error),
-                "failure_kind": str(failure.kind) if failure else None,
-                "cause": text(failure.cause) if failure else None,
                 "at": now,
+                **assembly_values(TRIED_COLUMNS, timing, error, failure),
             },
             pk=("plan_key", "context_key", "schedules", "pdl"),
         )
@@ -68,9 +90,4 @@ def find_assembly(
     if row is None:
         return None
     with named_row(f"an assembled graph of plan {plan}"):
-        return RecordedAssembly(
-            timing=read_timing(row["us"], row["low_us"], row["high_us"], row["samples"]),
-            error=unreal(row["error"]),
-            failure=read_failure(row["failure_kind"], row["cause"]),
-            schedules=read_schedules(row["schedules"]),
-        )
+        return read_assembly(TRIED_COLUMNS, row)

@@ -11,7 +11,7 @@ from engine.ir.kernel import Kernel
 from engine.ir.plan import Grouping, Program
 from engine.ir.roofline import Ceilings
 from engine.knobs import canonical_position
-from engine.store.assemblies import find_assembly
+from engine.store.assemblies import find_assembly, read_assembly
 from engine.store.connection import Connection, Row
 from engine.store.errors import BadRow, StoreError
 from engine.store.records import RecordedAssembly, RecordedGrouping, StoredRun
@@ -20,10 +20,8 @@ from engine.store.rows import (
     DEPLOY_COLUMNS,
     PDL_COLUMNS,
     named_row,
-    read_failure,
     read_measurement,
     read_schedules,
-    read_timing,
     schedules_text,
     unreal,
 )
@@ -236,9 +234,4 @@ def assembled(
     if row is None:
         return None
     with named_row(f"grouping {row['id']}"):
-        return RecordedAssembly(
-            timing=read_timing(*(row[name] for name in (columns.us, columns.low_us, columns.high_us, columns.samples))),
-            error=unreal(row[columns.error]),
-            failure=read_failure(row[columns.failure_kind], row[columns.cause]),
-            schedules=read_schedules(row["schedules"]),
-        )
+        return read_assembly(columns, row)

@@ -54,7 +54,7 @@ DEPLOY_COLUMNS = {field: f"deploy_{field}" for field in RANKING_COLUMNS}
 
 @dataclass(frozen=True, slots=True)
 class AssemblyColumns:
-    """The columns of a grouping's row that one way to launch it as a graph has."""
+    """The columns of a row that hold how one graph did: of a grouping's, for one way to launch it, or of `assembly`."""
 
     us: str
     low_us: str
@@ -68,6 +68,7 @@ class AssemblyColumns:
 ASSEMBLED_COLUMNS = AssemblyColumns(
     *("assembled_us", "assembled_low_us", "assembled_high_us", "assembled_samples", "error", "failure_kind", "cause")
 )
+TRIED_COLUMNS = AssemblyColumns(*("us", "low_us", "high_us", "samples", "error", "failure_kind", "cause"))
 PDL_COLUMNS = AssemblyColumns(
     *("pdl_us", "pdl_low_us", "pdl_high_us", "pdl_samples", "pdl_error", "pdl_failure_kind", "pdl_cause")
 )

@@ -34,7 +34,7 @@ from engine.ir.json_form import grouping_to_json, kernel_to_json, program_to_jso
 from engine.ir.kernel import Kernel
 from engine.ir.plan import Grouping
 from engine.ir.roofline import Ceilings
-from engine.store.assemblies import put_assembly
+from engine.store.assemblies import assembly_values, put_assembly
 from engine.store.connection import Connection
 from engine.store.records import NodeRecord, RunInfo, node_key
 from engine.store.rows import (
@@ -44,7 +44,6 @@ from engine.store.rows import (
     RANKING_COLUMNS,
     outcome_columns,
     real,
-    samples_text,
     schedules_text,
     text,
 )
@@ -156,16 +155,7 @@ class Writer:
         tried: bool,
     ) -> None:
         columns = PDL_COLUMNS if pdl else ASSEMBLED_COLUMNS
-        row = {
-            columns.us: real(timing.median_us) if timing else None,
-            columns.low_us: real(timing.low_us) if timing else None,
-            columns.high_us: real(timing.high_us) if timing else None,
-            columns.samples: samples_text(timing),
-            columns.error: real(error),
-            columns.failure_kind: str(failure.kind) if failure else None,
-            columns.cause: text(failure.cause) if failure else None,
-            "schedules": schedules_text(schedules),
-        }
+        row = assembly_values(columns, timing, error, failure) | {"schedules": schedules_text(schedules)}
         with self._connection.transaction() as db:
             put_assembly(db, grouping, timing, error, failure, schedules, pdl, self._clock())
             if not tried:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from engine.ir.kernel import Kernel
 from engine.prior import Prior, score_options
-from engine.search import Path, Space
+from engine.search import FirstCompletion, Path, Space
 from engine.tune.problem import Problem
 from engine.vocabulary import Option, Target
 
@@ -26,29 +26,13 @@ class GroupingScorer:
     def __init__(self, prior: Prior, problem: Problem, space: Space, target: Target) -> None:
         self._prior = prior
         self._problem = problem
-        self._space = space
         self._target = target
         self._kernel_us: dict[str, float] = {}
-        self._sums: dict[Path, float] = {}
+        self._completed_us = FirstCompletion(space, self._sum, math.nan)
 
     def __call__(self, path: Path, options: Sequence[Option]) -> list[float]:
         """One number an option, higher is faster; NaN where a kernel of its path can't be predicted."""
-        return [(1.0 / self._completed((*path, option))) ** SHARPNESS for option in options]
-
-    def _completed(self, path: Path) -> float:
-        """Predicted us of the grouping that the first option of every fork after `path` leads to."""
-        walked = [path]
-        while path not in self._sums:
-            fork = self._space.fork(path)
-            if fork is None:
-                self._sums[path] = self._sum(path)
-            elif fork.options:
-                path = (*path, fork.options[0])
-                walked.append(path)
-            else:
-                self._sums[path] = math.nan
-        self._sums.update(dict.fromkeys(walked, self._sums[path]))
-        return self._sums[path]
+        return [(1.0 / self._completed_us((*path, option))) ** SHARPNESS for option in options]
 
     def _sum(self, path: Path) -> float:
         return sum(self.predicted_us(kernel) * count for kernel, count in self._problem.kernel_counts(path).values())
