@@ -7,9 +7,12 @@ arguments; a model has random weights, as when it is tuned.
 from __future__ import annotations
 
 import ast
+import hashlib
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -61,8 +64,7 @@ def bind_target(target: Target, device: str, seed: int = 0) -> BoundCall:
 
 
 def _bind_code(target: ParsedTarget) -> BoundCall:
-    namespace: dict[str, Any] = {"torch": torch, "F": nn.functional, "nn": nn, "math": math, "__name__": "__main__"}
-    exec(compile(target.statements, "<code>", "exec"), namespace)
+    namespace = _namespace(target)
     taken = TakeOut(namespace)
     expression = taken.visit_call(ast.parse(target.call, mode="eval").body)
     parameters = ast.arguments([], [ast.arg(name) for name in taken.names], None, [], [], None, [])
@@ -71,6 +73,18 @@ def _bind_code(target: ParsedTarget) -> BoundCall:
     modules = [module for _, module in taken.modules]
     tensors = tuple(tensor for _, tensor in taken.tensors)
     return BoundCall(_Expression(called, modules), tensors, {})
+
+
+def _namespace(target: ParsedTarget) -> dict[str, Any]:
+    """The globals of the code once its statements ran as a script. They are those of a module that is known by its
+    name: torch.compile looks there for what a function reads that a module calls."""
+    name = f"code_{hashlib.sha256(target.text.encode()).hexdigest()[:16]}"
+    module = ModuleType(name)
+    vars(module).update(torch=torch, F=nn.functional, nn=nn, math=math, __name__="__main__")
+    exec(compile(target.statements, "<code>", "exec"), vars(module))
+    module.__name__ = name
+    sys.modules[name] = module
+    return vars(module)
 
 
 class _Expression(nn.Module):
