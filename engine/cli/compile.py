@@ -8,23 +8,10 @@ from typing import Annotated
 import typer
 
 from engine.cli.entry import Loading
-from engine.cli.options import (
-    Batch,
-    Code,
-    Database,
-    Demo,
-    DeployPtxas,
-    Dtype,
-    Json,
-    Layer,
-    SeqLen,
-    Strict,
-    SubjectRequest,
-    TargetName,
-)
+from engine.cli.options import Chip, DeployPtxas, Json, ProgramText, Strict
+from engine.cli.subject_request import SubjectRequest, takes_subject
 
 FOLDER = Path("emmy-kernels")
-Chip = Annotated[str, typer.Option("--target", metavar="NAME", help="Generate for this chip, such as sm_90.")]
 Out = Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where the files go.")]
 Ptx = Annotated[bool, typer.Option("--ptx", help="Compile, and write the PTX too; needs triton, no GPU.")]
 Sass = Annotated[bool, typer.Option("--sass", help="Compile, and write the GPU's own code too.")]
@@ -32,18 +19,12 @@ Sass = Annotated[bool, typer.Option("--sass", help="Compile, and write the GPU's
 
 def register(app: typer.Typer) -> None:
     """Add the command to the tree."""
-    app.command("compile")(compile_program)
+    app.command("compile")(takes_subject(compile_program))
 
 
 def compile_program(
-    target: TargetName = "",
-    code: Code = "",
-    layer: Layer = None,
-    dtype: Dtype = None,
-    seq_len: SeqLen = None,
-    batch: Batch = None,
-    database: Database = None,
-    demo: Demo = False,
+    subject: SubjectRequest,
+    program: ProgramText = "",
     chip: Chip = "",
     out: Out = FOLDER,
     ptx: Ptx = False,
@@ -58,6 +39,7 @@ def compile_program(
     """
     with Loading():
         from engine.cli.compiling import CompileRequest, compile_request
+        from engine.cli.subject_options import ChoiceRequest
 
-    subject = SubjectRequest(target, code, layer, dtype, seq_len, batch, database, demo, ptxas)
-    compile_request(CompileRequest(subject, chip, out, ptx, sass, strict_evidence, json))
+    choice = ChoiceRequest(subject, program, chip, ptxas, strict_evidence)
+    compile_request(CompileRequest(choice, out, ptx, sass, json))

@@ -2,40 +2,38 @@
 
 from __future__ import annotations
 
+import errno
 import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
 import typer
 
-from engine.cli.errors import FAILED, complain, refuse, refusing
-from engine.cli.options import SubjectRequest
+from engine.cli.errors import FAILED, complain, failing, refuse
 from engine.cli.output import json_text, table_lines, terminal_width, text_lines
-from engine.cli.subject_options import controls_here, failing, opened_subjects, written_folder
-from engine.deploy import DeploymentError, deployment
+from engine.cli.subject_options import ChoiceRequest, choose_kernels, opened_subjects, tell_step
 from engine.deploy.asking import ChildError
-from engine.deploy.controls import ControlsHere
-from engine.deploy.listing import Called, Listed, called_kernels, compiled_kernels, listed_kernels, named_target
+from engine.deploy.listing import Called, Listed, called_kernels, compiled_kernels, listed_kernels
 from engine.deploy.subjects import Subject
 from engine.measure import Controls
 from engine.prior import steering
-from engine.store import Store, StoreError
-from engine.vocabulary import Target
+from engine.store import Store
 
 COLUMNS = ("kernel", "files", "registers", "spills", "shared bytes", "grid", "warps", "schedule")
 
 
 @dataclass(frozen=True, slots=True)
 class CompileRequest:
-    """The options of one `emmy compile`; `chip` is "" for the one that the evidence was measured on."""
+    """The options of one `emmy compile`."""
 
-    subject: SubjectRequest
-    chip: str
+    choice: ChoiceRequest
     out: Path
     ptx: bool
     sass: bool
-    strict: bool
     json: bool
 
 
@@ -47,14 +45,14 @@ class _Written:
 
 def compile_request(request: CompileRequest) -> None:
     """Write everything and print what was written; leaves with exit code 1 if a kernel doesn't compile."""
-    with opened_subjects(request.subject) as (store, subjects):
-        chosen = [_kernels(request, store, subject) for subject in subjects]
+    with opened_subjects(request.choice.subject, request.choice.program, json=request.json) as (store, subjects):
+        programs = [_kernels(request, store, subject) for subject in subjects]
     if request.ptx or request.sass:
         if find_spec("triton") is None:
             raise refuse("compiling needs triton, which isn't installed: pip install 'emmy-tui[tune]'")
         with failing(ChildError):
-            chosen = [_compiled(one, sass=request.sass) for one in chosen]
-    written = [(one.subject, _write(request, one.kernels), one.called) for one in chosen]
+            programs = [_compiled(one, sass=request.sass) for one in programs]
+    written = _write(request, programs)
     _print(request, written)
     failures = [item.kernel.failure for _, items, _ in written for item in items if item.kernel.failure]
     for failure in failures:
@@ -68,10 +66,9 @@ def compile_request(request: CompileRequest) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    """A program's kernels, the chip they are for, and the ptxas with its controls (None: Triton's own)."""
+    """A program's kernels, and the ptxas with its controls (None: Triton's own)."""
 
     subject: Subject
-    target: Target
     kernels: list[Listed]
     controls: Controls | None
     called: list[Called]
@@ -81,41 +78,54 @@ _Program = tuple[Subject, list[_Written], list[Called]]
 
 
 def _compiled(one: _Chosen, *, sass: bool) -> _Chosen:
-    kernels = compiled_kernels(one.kernels, one.target, sass=sass, controls=one.controls, tell=_tell)
+    kernels = compiled_kernels(one.kernels, one.subject.target, sass=sass, controls=one.controls, tell=tell_step)
     return replace(one, kernels=kernels)
 
 
 def _kernels(request: CompileRequest, store: Store, subject: Subject) -> _Chosen:
-    """The chosen kernels as text. Times of another chip are no evidence for the one that is named."""
-    context_key, target = subject.context_key, subject.target
-    controls: ControlsHere | None = controls_here(request.subject, subject)
-    if request.chip:
-        with refusing(ValueError):
-            target = named_target(request.chip, target)
-        if target.capability != subject.target.capability:
-            context_key, controls = "", None
-    prior = steering(store.path).latest
-    with failing(DeploymentError, StoreError):
-        chosen = deployment(
-            subject.program, store, context_key, target, prior, strict=request.strict, controls=controls
-        )
-    for note in chosen.notes:
+    """The chosen kernels as text."""
+    subject, found = choose_kernels(request.choice, store, subject, steering(store.path).latest)
+    for note in found.notes:
         complain(note)
-    if target.capability < 90:
-        chosen = replace(chosen, pdl=False)  # dependent launch begins with 9.0
-    return _Chosen(subject, target, listed_kernels(chosen), chosen.controls, called_kernels(chosen))
+    return _Chosen(subject, listed_kernels(found), found.controls, called_kernels(found))
 
 
-def _tell(step: str) -> None:
-    if sys.stderr.isatty():
-        typer.echo(step, err=True)
+def _write(request: CompileRequest, programs: Sequence[_Chosen]) -> list[_Program]:
+    """Every file, or, where one can't be written, none of them: they are put in place when all are whole.
+
+    Leaves with exit code 1 then.
+    """
+    made = not request.out.exists()
+    try:
+        request.out.mkdir(parents=True, exist_ok=True)
+        try:
+            with tempfile.TemporaryDirectory(dir=request.out, prefix=".emmy-") as folder:
+                whole = [(one, [_written(request, item, Path(folder)) for item in one.kernels]) for one in programs]
+                for file in sorted(Path(folder).iterdir()):
+                    file.replace(request.out / file.name)
+        except OSError:
+            if made:
+                with suppress(OSError):
+                    request.out.rmdir()
+            raise
+    except OSError as error:
+        raise _cant_write(request.out, error) from error
+    return [(one.subject, items, one.called) for one, items in whole]
 
 
-def _write(request: CompileRequest, kernels: list[Listed]) -> list[_Written]:
-    folder = written_folder(request.out)
-    kept = [replace(item, ptx=item.ptx if request.ptx else "", sass=item.sass) for item in kernels]
-    with failing(OSError):
-        return [_Written(item, tuple(item.write(folder))) for item in kept]
+def _written(request: CompileRequest, item: Listed, folder: Path) -> _Written:
+    """The kernel's files, written into `folder` and named as they will stand."""
+    files = replace(item, ptx=item.ptx if request.ptx else "").write(folder)
+    return _Written(item, tuple(request.out / file.name for file in files))
+
+
+def _cant_write(folder: Path, error: OSError) -> typer.Exit:
+    """Say what is wrong with the folder, and what to do; raise the result to leave with the exit code of a failure."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        complain(f"no space left on the disk of {folder}, nothing was written: free some, or name another with --out")
+    else:
+        complain(f"{folder} can't be written ({error.strerror or error}): name another folder with --out")
+    return typer.Exit(FAILED)
 
 
 def _print(request: CompileRequest, written: list[_Program]) -> None:

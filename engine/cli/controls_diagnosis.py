@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from engine.cli.diagnosis import Finding
+from engine.cli.diagnosis import Finding, gpus_of
 from engine.measure import Assembler, Controls, ControlsError, Judgement, find_assembler, judge, read_controls
 
 PART = "ptxas controls"
@@ -52,7 +52,7 @@ def _files(assembler: Assembler, judgement: Judgement, chip: str) -> Finding:
 
 
 def _chip(probed: dict[str, Any]) -> tuple[int, str]:
-    gpus = probed["nvml"].get("gpus") or probed["torch"].get("gpus") or []
+    gpus = gpus_of(probed)
     told = str(gpus[0]["capability"]) if gpus else ""
     if re.fullmatch(r"\d+\.\d", told):
         return int(told.replace(".", "")), f"{gpus[0]['name']}"

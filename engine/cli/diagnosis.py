@@ -27,15 +27,22 @@ def diagnose(probed: dict[str, Any]) -> list[Finding]:
         _driver(probed),
         _torch(probed["torch"]),
         _part(probed["triton"], "triton", f"{WITHOUT}; {INSTALL}"),
-        _part(probed["ptxas"], "ptxas", f"{WITHOUT}; it comes with Triton: {INSTALL}"),
+        _part(probed["ptxas"], "ptxas", f"{WITHOUT}; it comes with Triton: {INSTALL}", "ptxas of Triton's own"),
         _nvml(probed["nvml"], driver=bool(probed["driver"])),
     ]
 
 
+def gpus_of(probed: dict[str, Any]) -> list[dict[str, Any]]:
+    """The GPUs as NVML or, where it isn't there, as torch describes them."""
+    return probed["nvml"].get("gpus") or probed["torch"].get("gpus") or []
+
+
 def _gpus(probed: dict[str, Any]) -> list[Finding]:
-    gpus = probed["nvml"].get("gpus") or probed["torch"].get("gpus") or []
+    gpus = gpus_of(probed)
     if not gpus:
-        if probed["driver"]:
+        if probed["nvml"].get("gpus") == []:
+            cost = f"{WITHOUT}; CUDA sees none of this machine's GPUs: look at CUDA_VISIBLE_DEVICES"
+        elif probed["driver"]:
             cost = f"{WITHOUT}; a driver is loaded, so {INSTALL} and look again"
         else:
             cost = f"{WITHOUT}; run `emmy tune` on a machine with an NVIDIA GPU and open its database here"
@@ -72,9 +79,9 @@ def _nvml(nvml: dict[str, Any], *, driver: bool) -> Finding:
     return Finding("NVML", state, nvml["error"], "clocks, temperature and other processes on the GPU are not recorded")
 
 
-def _part(part: dict[str, Any], name: str, cost: str) -> Finding:
+def _part(part: dict[str, Any], name: str, cost: str, whole_name: str = "") -> Finding:
     if "error" not in part:
         return Finding(name, "ok", part["version"] or "version unknown", "")
     if part["error"] == "not installed":
-        return Finding(name, "missing", "", f"no {name}: {cost}")
+        return Finding(name, "missing", "", f"no {whole_name or name}: {cost}")
     return Finding(name, "broken", part["error"], cost)

@@ -12,6 +12,7 @@ import typer
 
 from engine.cli import probe
 from engine.cli.controls_diagnosis import diagnose_controls
+from engine.cli.database import telling_left_out
 from engine.cli.diagnosis import COLUMNS, Finding, diagnose
 from engine.cli.errors import FAILED, refuse
 from engine.cli.options import AcfToCheck, Database, Json, Ptxas
@@ -80,7 +81,7 @@ def _database(path: Path) -> Finding:
     try:
         if not path.exists():
             return Finding("database", "none yet", str(path), "nothing to browse yet; the first `emmy tune` makes it")
-        with Store.open(path, read_only=True) as store:
+        with Store.open(path, read_only=True) as store, telling_left_out(store):
             found = f"{path}, {len(store.runs())} runs, {path.stat().st_size / 1e6:.1f} MB"
     except (OSError, StoreError) as error:
         return Finding("database", BROKEN, str(path), str(error))

@@ -46,6 +46,11 @@ def refuse(sentence: str) -> typer.Exit:
     return typer.Exit(BAD_INPUT)
 
 
+def refuse_unmatched(what: str, option: str, text: str, path: Path) -> typer.Exit:
+    """`refuse` for an option that asks for `what` has a text, where nothing in the database does."""
+    return refuse(f"no {what} of {path} matches {text!r}; leave {option} away to see them all")
+
+
 @contextmanager
 def refusing(*errors: type[Exception]) -> Iterator[None]:
     """Inside, an exception of these types is bad input: its text is the sentence that the person reads.
@@ -58,6 +63,16 @@ def refusing(*errors: type[Exception]) -> Iterator[None]:
         complain(str(error))
         is_output = getattr(error, "is_output", isinstance(error, OSError))
         raise typer.Exit(FAILED if is_output else BAD_INPUT) from error
+
+
+@contextmanager
+def failing(*errors: type[Exception]) -> Iterator[None]:
+    """Inside, an exception of these types is a failure: its text is the sentence that the person reads."""
+    try:
+        yield
+    except errors as error:
+        complain(str(error))
+        raise typer.Exit(FAILED) from error
 
 
 def log_path() -> Path:

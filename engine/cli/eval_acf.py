@@ -9,13 +9,12 @@ from pathlib import Path
 
 import typer
 
-from engine.cli.database import chosen_database
-from engine.cli.errors import refuse, refusing
+from engine.cli.database import chosen_database, opened
+from engine.cli.errors import refuse_unmatched
 from engine.cli.eval_acf_rows import ControlsReport, ControlsRow, controls_reports
 from engine.cli.options import Database, Demo, Json, KernelText
 from engine.cli.output import json_text, table_lines, terminal_width, text_lines, us_text
 from engine.cli.shared_controls import shared_controls, shared_sentence
-from engine.store import Store, StoreError
 
 COLUMNS = ("controls", "best us", "regime", "x", "registers", "spills", "tried", "failed", "front", "verdict")
 
@@ -29,7 +28,7 @@ def acf(kernel: KernelText = "", database: Database = None, demo: Demo = False, 
     A --kernel that nothing matches is bad input: exit code 2, a sentence on stderr, and [] as JSON.
     """
     path = chosen_database(database, demo)
-    with refusing(StoreError), Store.open(path, read_only=True) as store:
+    with opened(path) as store:
         found = controls_reports(store, kernel)
         known = bool(store.kernel_keys(kernel))
     if json:
@@ -38,7 +37,7 @@ def acf(kernel: KernelText = "", database: Database = None, demo: Demo = False, 
     elif known or not kernel:
         typer.echo(_text(found, path))
     if kernel and not known:
-        raise refuse(f"no kernel of {path} matches {kernel!r}; leave --kernel away to see them all")
+        raise refuse_unmatched("kernel", "--kernel", kernel, path)
 
 
 def _text(found: Sequence[ControlsReport], path: Path) -> str:

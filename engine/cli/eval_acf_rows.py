@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from engine.codegen import acf_of
 from engine.events import Compared as Comparison
 from engine.store import KernelVariants, Store, VariantRow, pareto_front
 from engine.vocabulary import Schedule
@@ -102,7 +103,7 @@ def _verdicts(compared: Comparison | None) -> dict[str, str]:
         return {}
     verdicts: dict[str, str] = {}
     for key, verdict in zip(compared.schedules[1:], compared.verdicts, strict=True):
-        acf = str(Schedule.from_key(key).as_dict().get(KNOB, ""))
+        acf = acf_of(Schedule.from_key(key))
         if acf:
             verdicts.setdefault(acf, verdict)
     return verdicts
@@ -114,7 +115,7 @@ def _sentence(rows: tuple[ControlsRow, ...], compared: Comparison | None, names:
         return f"no controls win: of {tried} candidates none was faster than the best without, so none was confirmed"
     control = f"the best without, timed against itself beside them: {compared.control_ratio:.3f}x, "
     control += compared.control_verdict or "not timed"
-    acf = str(Schedule.from_key(compared.chosen).as_dict().get(KNOB, ""))
+    acf = acf_of(Schedule.from_key(compared.chosen))
     if not acf:
         return f"no controls win: none of {compared.tried} tried is faster beyond the noise; {control}"
     at = compared.schedules.index(compared.chosen) - 1

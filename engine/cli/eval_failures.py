@@ -6,12 +6,12 @@ import sys
 
 import typer
 
-from engine.cli.database import chosen_database
-from engine.cli.errors import refuse, refusing
+from engine.cli.database import chosen_database, opened
+from engine.cli.errors import refuse_unmatched
 from engine.cli.knob_text import knob_word
 from engine.cli.options import Database, Demo, Json, KernelText
 from engine.cli.output import json_text, share_text, terminal_width, text_lines
-from engine.store import FailureCluster, ForbiddenCorner, Store, StoreError
+from engine.store import FailureCluster, ForbiddenCorner
 
 LABEL = 10
 """Columns of the name before each line of a cluster."""
@@ -23,7 +23,7 @@ def failures(kernel: KernelText = "", database: Database = None, demo: Demo = Fa
     A --kernel that nothing matches is bad input: exit code 2, a sentence on stderr, and [] as JSON.
     """
     path = chosen_database(database, demo)
-    with refusing(StoreError), Store.open(path, read_only=True) as store:
+    with opened(path) as store:
         found = store.failures(kernel)
         forbidden = store.forbidden()
         known = bool(found) or not kernel or bool(store.variants(kernel, 1))
@@ -35,7 +35,7 @@ def failures(kernel: KernelText = "", database: Database = None, demo: Demo = Fa
         for corner in forbidden:
             typer.echo("\n".join(_forbidden_lines(corner, width)))
     if not known:
-        raise refuse(f"no measured kernel of {path} matches {kernel!r}; leave --kernel away to see them all")
+        raise refuse_unmatched("measured kernel", "--kernel", kernel, path)
 
 
 def _record(cluster: FailureCluster) -> dict[str, object]:

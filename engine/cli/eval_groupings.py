@@ -7,14 +7,22 @@ from collections.abc import Sequence
 
 import typer
 
-from engine.cli.database import chosen_database
-from engine.cli.errors import refuse, refusing
+from engine.cli.database import chosen_database, opened
+from engine.cli.errors import refuse_unmatched
 from engine.cli.grouping_report import GroupingRow, LaunchRow, ProgramGroupings, programs_with_groupings
 from engine.cli.options import Database, Demo, Json, ProgramText
-from engine.cli.output import NARROWEST, json_text, table_lines, table_width, terminal_width, text_lines, us_text
+from engine.cli.output import (
+    fitting_columns,
+    json_text,
+    rows_of,
+    table_lines,
+    table_width,
+    terminal_width,
+    text_lines,
+    us_text,
+)
 from engine.cli.structure import explored_text
 from engine.cli.winner import what_decided
-from engine.store import Store, StoreError
 
 LAUNCHES_SHOWN = 60
 YIELDING = ("launches", "gap %", "kernels", "pdl us", "assembled us")
@@ -28,7 +36,7 @@ def groupings(program: ProgramText = "", database: Database = None, demo: Demo =
     on stderr, and [] as JSON.
     """
     path = chosen_database(database, demo)
-    with refusing(StoreError), Store.open(path, read_only=True) as store:
+    with opened(path) as store:
         found = programs_with_groupings(store, program)
     if json:
         typer.echo(json_text([one.as_object() for one in found]))
@@ -36,7 +44,7 @@ def groupings(program: ProgramText = "", database: Database = None, demo: Demo =
         width = terminal_width(sys.stdout)
         typer.echo("\n\n".join("\n".join(_lines(one, width)) for one in found) or f"{path} holds no grouping yet")
     if not found and program:
-        raise refuse(f"no program of {path} matches {program!r}; leave --program away to see them all")
+        raise refuse_unmatched("program", "--program", program, path)
 
 
 def _lines(program: ProgramGroupings, width: int | None) -> list[str]:
@@ -59,7 +67,7 @@ def _lines(program: ProgramGroupings, width: int | None) -> list[str]:
 
 def _grouping_table(rows: Sequence[GroupingRow], width: int | None) -> list[str]:
     """Columns that matter least give way on a narrow terminal; the decisions wrap."""
-    cells = {
+    cells: dict[str, Sequence[object]] = {
         "no": [row.number for row in rows],
         "sum us": [row.sum_us for row in rows],
         "assembled us": [row.assembled_us for row in rows],
@@ -69,12 +77,8 @@ def _grouping_table(rows: Sequence[GroupingRow], width: int | None) -> list[str]
         "kernels": [len(row.kernels) for row in rows],
         "decisions": [row.text for row in rows],
     }
-    for name in YIELDING:
-        narrowest = {**cells, "decisions": ["x" * NARROWEST for _ in rows]}
-        if width is None or table_width(list(cells), list(zip(*narrowest.values(), strict=True))) <= width:
-            break
-        del cells[name]
-    return table_lines(list(cells), list(zip(*cells.values(), strict=True)), width)
+    kept = fitting_columns(cells, YIELDING, width, wrapping="decisions")
+    return table_lines(list(kept), rows_of(kept), width)
 
 
 def _launch_table(launches: Sequence[LaunchRow], width: int | None) -> list[str]:

@@ -8,13 +8,13 @@ from dataclasses import asdict, dataclass
 
 import typer
 
-from engine.cli.database import chosen_database
-from engine.cli.errors import complain_unread, refuse, refusing
+from engine.cli.database import chosen_database, opened
+from engine.cli.errors import complain_unread, refuse_unmatched
 from engine.cli.options import Database, Demo, Json, KernelText
-from engine.cli.output import json_text, table_lines, table_width, terminal_width
+from engine.cli.output import fitting_columns, json_text, rows_of, table_lines, terminal_width, text_lines
 from engine.ir.roofline import floor_us
 from engine.measure import Fidelity, fidelity
-from engine.store import BadRow, KernelVariants, Store, StoreError
+from engine.store import BadRow, KernelVariants, Store
 from engine.tune import pairs_of_kinds
 
 YIELDING = ("regret", "spearman", "pairs", "floor_us", "regime", "shape")
@@ -52,7 +52,7 @@ def kernels(kernel: KernelText = "", database: Database = None, demo: Demo = Fal
     A --kernel that nothing matches is bad input: exit code 2, a sentence on stderr, and [] as JSON.
     """
     path = chosen_database(database, demo)
-    with refusing(StoreError), Store.open(path, read_only=True) as store:
+    with opened(path) as store:
         unread: list[str] = []
         found = [_line(store, one, unread) for one in store.variants(kernel, 1)]
         lines = [line for line in found if line is not None]
@@ -62,9 +62,10 @@ def kernels(kernel: KernelText = "", database: Database = None, demo: Demo = Fal
         typer.echo(json_text([asdict(line) for line in lines]))
     elif lines or not kernel:
         width = terminal_width(sys.stdout)
-        typer.echo("\n".join([*_table(lines, width), *_kind_table(kinds, width)]) or f"{path} holds no measurement yet")
+        told = [*_table(lines, width), *_without_floor(lines, width), *_kind_table(kinds, width)]
+        typer.echo("\n".join(told) or f"{path} holds no measurement yet")
     if not found and kernel:
-        raise refuse(f"no measured kernel of {path} matches {kernel!r}; leave --kernel away to see them all")
+        raise refuse_unmatched("measured kernel", "--kernel", kernel, path)
 
 
 def _line(store: Store, one: KernelVariants, unread: list[str]) -> KernelLine | None:
@@ -111,12 +112,20 @@ def _table(lines: Sequence[KernelLine], width: int | None) -> list[str]:
     if not lines:
         return []
     names = ["label", "shape", "best_us", "regime", "over_floor", "floor_us", "bound", "pairs", "spearman", "regret"]
-    for yielded in range(len(YIELDING) + 1):
-        columns = [name for name in names if name not in YIELDING[:yielded]]
-        cells = [[_cell(line, name) for name in columns] for line in lines]
-        if width is None or table_width(columns, cells) <= width:
-            break
-    return table_lines(columns, cells, width)
+    columns = {name: [_cell(line, name) for line in lines] for name in names}
+    kept = fitting_columns(columns, YIELDING, width)
+    return table_lines(list(kept), rows_of(kept), width)
+
+
+def _without_floor(lines: Sequence[KernelLine], width: int | None) -> list[str]:
+    """Why some lines have no floor; none where each has one."""
+    gpus = dict.fromkeys(line.gpu or line.context for line in lines if line.floor_us is None)
+    if not gpus:
+        return []
+    where = ", ".join(gpus)
+    return text_lines(
+        f"no floor: no recorded run measured what {where} reaches (memory, products), as `emmy tune` on it does", width
+    )
 
 
 def _cell(line: KernelLine, name: str) -> object:

@@ -7,12 +7,11 @@ from dataclasses import asdict
 
 import typer
 
-from engine.cli.database import chosen_database
-from engine.cli.errors import refuse, refusing
+from engine.cli.database import chosen_database, opened
+from engine.cli.errors import refuse_unmatched
 from engine.cli.options import Database, Demo, Json, KernelText
 from engine.cli.output import json_text, share_text, table_lines, terminal_width, text_lines, us_text
 from engine.deploy import KnobReport, knob_reports
-from engine.store import Store, StoreError
 
 PAIRS_SHOWN = 5
 LEAST_SHOWN = 0.005
@@ -27,7 +26,7 @@ def knobs(kernel: KernelText = "", database: Database = None, demo: Demo = False
     A --kernel that nothing matches is bad input: exit code 2, a sentence on stderr, and [] as JSON.
     """
     path = chosen_database(database, demo)
-    with refusing(StoreError), Store.open(path, read_only=True) as store:
+    with opened(path) as store:
         found = list(knob_reports(store, kernel))
     if json:
         typer.echo(json_text([_object(one) for one in found]))
@@ -35,7 +34,7 @@ def knobs(kernel: KernelText = "", database: Database = None, demo: Demo = False
         width = terminal_width(sys.stdout)
         typer.echo("\n\n".join("\n".join(_lines(one, width)) for one in found) or f"{path} holds no time yet")
     if not found and kernel:
-        raise refuse(f"no timed kernel of {path} matches {kernel!r}; leave --kernel away to see them all")
+        raise refuse_unmatched("timed kernel", "--kernel", kernel, path)
 
 
 def _object(report: KnobReport) -> dict[str, object]:

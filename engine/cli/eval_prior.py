@@ -7,12 +7,11 @@ from dataclasses import asdict
 
 import typer
 
-from engine.cli.database import chosen_database
-from engine.cli.errors import complain_unread, refusing
+from engine.cli.database import chosen_database, opened
+from engine.cli.errors import complain_unread
 from engine.cli.options import Database, Demo, Json
 from engine.cli.output import json_text, share_text, table_lines, terminal_width, text_lines
 from engine.deploy import PriorReport, prior_report
-from engine.store import Store, StoreError
 
 COLUMNS_SHOWN = 12
 
@@ -25,7 +24,7 @@ def prior(database: Database = None, demo: Demo = False, json: Json = False) -> 
     best of its first 1 or 10 is.
     """
     path = chosen_database(database, demo)
-    with refusing(StoreError), Store.open(path, read_only=True) as store:
+    with opened(path) as store:
         unread: list[str] = []
         report = prior_report(store, unread)
     complain_unread(unread)

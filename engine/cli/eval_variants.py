@@ -6,12 +6,12 @@ import sys
 
 import typer
 
-from engine.cli.database import chosen_database
-from engine.cli.errors import refuse, refusing
+from engine.cli.database import chosen_database, opened
+from engine.cli.errors import refuse_unmatched
 from engine.cli.options import Database, Demo, Json, KernelText, Top
 from engine.cli.output import json_text, terminal_width
 from engine.cli.variant_table import FACTS, variant_lines
-from engine.store import KernelVariants, Store, StoreError, VariantRow
+from engine.store import KernelVariants, VariantRow
 
 
 def variants(
@@ -24,7 +24,7 @@ def variants(
     A --kernel that nothing matches is bad input: exit code 2, a sentence on stderr, and [] as JSON.
     """
     path = chosen_database(database, demo)
-    with refusing(StoreError), Store.open(path, read_only=True) as store:
+    with opened(path) as store:
         found = store.variants(kernel, top)
     if json:
         typer.echo(json_text([_record(one, row) for one in found for row in one.rows]))
@@ -33,7 +33,7 @@ def variants(
         tables = ["\n".join(variant_lines(one, width)) for one in found]
         typer.echo("\n\n".join(tables) or f"{path} holds no measurement yet")
     if not found and kernel:
-        raise refuse(f"no measured kernel of {path} matches {kernel!r}; leave --kernel away to see them all")
+        raise refuse_unmatched("measured kernel", "--kernel", kernel, path)
 
 
 def _record(kernel: KernelVariants, row: VariantRow) -> dict[str, object]:

@@ -7,16 +7,15 @@ from collections.abc import Sequence
 
 import typer
 
+from engine.cli.errors import failing
 from engine.cli.knob_text import schedule_line
-from engine.cli.options import SubjectRequest
 from engine.cli.output import json_text, table_lines, terminal_width, text_lines, us_text
-from engine.cli.subject_options import controls_here, failing, opened_subjects
-from engine.deploy import Deployment, DeploymentError, Evidence, Source, deployment, suggestions_for
+from engine.cli.subject_options import ChoiceRequest, choose_kernels, opened_subjects
+from engine.deploy import Deployment, Evidence, Source, suggestions_for
 from engine.deploy.deployment import KernelChoice, kernel_name, regime_of
 from engine.deploy.forks import ForkChoice
 from engine.deploy.subjects import Subject
-from engine.ir.plan import Program
-from engine.prior import Prior, steering
+from engine.prior import steering
 from engine.store import Store, StoreError, Suggestion
 from engine.vocabulary import Target
 
@@ -24,32 +23,25 @@ FORKS = ("fork", "answer", "decided by", "us", "row", "runner-up", "its us", "it
 KERNELS = ("kernel", "calls", "decided by", "us", "runner-up's us", "schedule")
 
 
-def explain_request(request: SubjectRequest, strict: bool, json: bool) -> None:
+def explain_request(request: ChoiceRequest, json: bool) -> None:
     """Print every program that is asked for; leaves with exit code 1 where nothing can be chosen."""
-    with opened_subjects(request) as (store, subjects), failing(DeploymentError, StoreError):
+    with opened_subjects(request.subject, request.program, json=json) as (store, subjects), failing(StoreError):
         prior = steering(store.path).latest
-        chosen = [
-            (s, deployment(*_asked(s, store, prior), strict=strict, controls=controls_here(request, s)))
-            for s in subjects
-        ]
-        elsewhere = [_suggestions(store, subject, found) for subject, found in chosen]
+        found = [choose_kernels(request, store, subject, prior) for subject in subjects]
+        elsewhere = [_suggestions(store, *pair) for pair in found]
     if json:
-        objects = [{**deployment_object(*pair), "prior": prior.version} for pair in chosen]
-        suggested = [[suggestion_object(one) for _, one in found] for found in elsewhere]
+        objects = [{**deployment_object(*pair), "prior": prior.version} for pair in found]
+        suggested = [[suggestion_object(one) for _, one in others] for others in elsewhere]
         both = zip(objects, suggested, strict=True)
-        typer.echo(json_text([{**found, "suggestions": others} for found, others in both]))
+        typer.echo(json_text([{**program, "suggestions": others} for program, others in both]))
         return
     width = terminal_width(sys.stdout)
-    texts = [deployment_lines(*pair, prior.version, width) for pair in chosen]
-    for lines, found in zip(texts, elsewhere, strict=True):
-        for name, one in found:
+    texts = [deployment_lines(*pair, prior.version, width) for pair in found]
+    for lines, others in zip(texts, elsewhere, strict=True):
+        for name, one in others:
             words = f"{name}: a suggestion decides nothing here: {one.reason}: {schedule_line(str(one.schedule))}"
             lines += text_lines(words, width)
     typer.echo("\n\n".join("\n".join(lines) for lines in texts))
-
-
-def _asked(subject: Subject, store: Store, prior: Prior) -> tuple[Program, Store, str, Target, Prior]:
-    return subject.program, store, subject.context_key, subject.target, prior
 
 
 def _suggestions(store: Store, subject: Subject, chosen: Deployment) -> list[tuple[str, Suggestion]]:
@@ -70,10 +62,8 @@ def suggestion_object(one: Suggestion) -> dict[str, object]:
 def deployment_lines(subject: Subject, chosen: Deployment, prior: str, width: int | None) -> list[str]:
     """The explanation as lines for people; `prior` is the version of what predicts."""
     lines = text_lines(subject.text, width)
-    chip = f"for an H200 (sm_{chosen.target.capability}), as no GPU is here and none is recorded: nothing is measured"
-    where = f"on {subject.gpu}, context {chosen.context_key}" if subject.context_key else chip
-    times = times_text(chosen)
-    lines += text_lines(f"{where}: {times}{', programmatic dependent launch' if chosen.pdl else ''}", width, "  ")
+    pdl = ", programmatic dependent launch" if chosen.pdl else ""
+    lines += text_lines(f"{_place_text(subject, chosen)}: {times_text(chosen)}{pdl}", width, "  ")
     if chosen.predicted:
         lines += text_lines(f"what is not measured in this context is predicted by {prior}", width, "  ")
     if chosen.forks:
@@ -85,6 +75,16 @@ def deployment_lines(subject: Subject, chosen: Deployment, prior: str, width: in
                 what = "a pin" if line.source is Source.PIN else f"a {line.source.value}"
                 lines += text_lines(f"{kernel_name(item.kernel)}: {what} decides nothing here: {line.illegal}", width)
     return lines + [line for note in chosen.notes for line in text_lines(note, width)]
+
+
+def _place_text(subject: Subject, chosen: Deployment) -> str:
+    """What it was chosen for: a GPU whose times count, or a chip alone."""
+    if subject.context_key:
+        return f"on {subject.gpu}, context {chosen.context_key}"
+    chip = f"sm_{subject.target.capability}"
+    if subject.target == Target():
+        return f"for an H200 ({chip}), as no GPU is here and none is recorded: nothing is measured"
+    return f"for {chip}: nothing that was measured counts for it"
 
 
 def times_text(chosen: Deployment) -> str:

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import os
-import shlex
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from engine import __version__
-from engine.cli.database import chosen_database
-from engine.cli.errors import FAILED, complain, refuse, refusing
-from engine.cli.options import Database, Demo, KernelText
-from engine.cli.output import printable
+from engine.cli.database import chosen_database, opened
+from engine.cli.errors import FAILED, complain, refuse
+from engine.cli.options import Database, Demo, Json, KernelText
+from engine.cli.output import json_text, printable
+from engine.cli.usage import typed_command
 from engine.deploy import Carried, DeploymentError, ModuleOrigin, deployment, export_schedules, python_module
 from engine.deploy.controls import NO_FILE_APPLIES, ControlsHere
 from engine.prior import steering
-from engine.store import Store, StoredRun, StoreError, is_database
+from engine.store import Store, StoredRun, is_beside_a_database, is_database
 
 Output = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The file; an existing one is replaced.")]
 Pins = Annotated[bool, typer.Option("--pins", help="Only pinned schedules.")]
@@ -46,6 +45,7 @@ def export(
     python: Python = False,
     database: Database = None,
     demo: Demo = False,
+    json: Json = False,
 ) -> None:
     """Write schedules with their evidence and versions to a JSON file that `emmy import` reads on another machine.
 
@@ -57,18 +57,22 @@ def export(
         raise refuse("TARGET names a program for --python: give --python, or --kernel TEXT for schedules")
     _check_not_a_database(output)
     path = chosen_database(database, demo)
-    with refusing(StoreError, DeploymentError), Store.open(path, read_only=True) as store:
+    with opened(path, DeploymentError) as store:
         if python:
-            text, said = _python(store, target)
+            text, said, found = _python(store, target)
         else:
             what = Carried.BOTH if pins == best else Carried.PINS if pins else Carried.BEST
-            text, said = _schedules(store, kernel, what)
+            text, said, found = _schedules(store, kernel, what)
     _write(output, text)
-    typer.echo(printable(f"{said} to {output}"), err=not output.is_file())  # stdout may be the output
+    if json:
+        typer.echo(json_text({"output": str(output), **found}))
+    else:
+        typer.echo(printable(f"{said} to {output}"), err=not output.is_file())  # stdout may be the output
 
 
-def _schedules(store: Store, kernel: str, what: Carried) -> tuple[str, str]:
-    found = export_schedules(store, kernel, what, _command())
+def _schedules(store: Store, kernel: str, what: Carried) -> tuple[str, str, dict[str, object]]:
+    """The text of the file, what was written in words, and the same for `--json`."""
+    found = export_schedules(store, kernel, what, typed_command())
     for sentence in found.left_out:
         complain(f"left out: {sentence}")
     if not found.schedules:
@@ -76,25 +80,29 @@ def _schedules(store: Store, kernel: str, what: Carried) -> tuple[str, str]:
         raise refuse(f"{name} in {store.path}" + (f" of a kernel that matches {kernel!r}" if kernel else ""))
     if found.controls:
         complain("schedules with ptxas controls name their files by hash: whoever imports them needs the files too")
-    return found.text, f"wrote {found.schedules} schedule{'' if found.schedules == 1 else 's'}"
+    counts: dict[str, object] = {"schedules": found.schedules, "left_out": list(found.left_out)}
+    return found.text, f"wrote {found.schedules} schedule{'' if found.schedules == 1 else 's'}", counts
 
 
-def _python(store: Store, target: str) -> tuple[str, str]:
+def _python(store: Store, target: str) -> tuple[str, str, dict[str, object]]:
+    """The text of the module, what was written in words, and the same for `--json`."""
     run = _run(store, target)
-    contexts = {context.key: context for context in store.contexts()}
     chip = store.target(run.context_key)
     program = store.program(run.id)
     controls = ControlsHere(none_because=NO_FILE_APPLIES)
     chosen = deployment(program, store, run.context_key, chip, steering(store.path).latest, controls=controls)
     if any(item.kernel.foreign is not None for item in chosen.kernels):
         raise refuse(f"run {run.id} holds results of another tuner, whose kernels have no source here")
-    origin = ModuleOrigin(__version__, _command(), (run.command,) if run.command else (), contexts.get(run.context_key))
+    commands = (run.command,) if run.command else ()
+    origin = ModuleOrigin(__version__, typed_command(), commands, store.context(run.context_key))
     for name in chosen.predicted:
         complain(f"nothing was measured for {name}: the prior's choice is written")
     for note in chosen.notes:
         complain(note)
     text = python_module(program, chosen, origin)
-    return text, f"wrote {len(chosen.kernels)} kernel{'' if len(chosen.kernels) == 1 else 's'} of {run.target}"
+    about = {"program": run.target, "run": run.id, "predicted": list(chosen.predicted), "notes": list(chosen.notes)}
+    counts: dict[str, object] = {"kernels": len(chosen.kernels), **about}
+    return text, f"wrote {len(chosen.kernels)} kernel{'' if len(chosen.kernels) == 1 else 's'} of {run.target}", counts
 
 
 def _run(store: Store, target: str) -> StoredRun:
@@ -133,10 +141,6 @@ def _write(path: Path, text: str) -> None:
 
 
 def _check_not_a_database(path: Path) -> None:
-    """Leaves with exit code 2 where the output would take the place of a database, the one that is read or another."""
-    if is_database(path):
+    """Leaves with exit code 2 where the output would take the place of a database or of what SQLite keeps beside it."""
+    if is_database(path) or is_beside_a_database(path):
         raise refuse(f"{path} is a database, and the output would replace it: name another file with -o")
-
-
-def _command() -> str:
-    return shlex.join(["emmy", *sys.argv[1:]])

@@ -6,9 +6,9 @@ from dataclasses import asdict
 
 import typer
 
-from engine.cli.database import chosen_database
+from engine.cli.database import chosen_database, opened
 from engine.cli.entry import Loading
-from engine.cli.errors import complain_unread, refuse, refusing
+from engine.cli.errors import complain_unread, refuse
 from engine.cli.options import Database, Demo, Json
 from engine.cli.output import duration_text, json_text
 
@@ -26,9 +26,8 @@ def fit(database: Database = None, demo: Demo = False, json: Json = False) -> No
     path = chosen_database(database, demo)
     with Loading():
         from engine.prior import CheckpointError
-        from engine.store import Store, StoreError
         from engine.tune import fit_database
-    with refusing(StoreError, CheckpointError), Store.open(path, read_only=True) as store:
+    with opened(path, CheckpointError) as store:
         unread: list[str] = []
         found = fit_database(store, unread)
     complain_unread(unread)

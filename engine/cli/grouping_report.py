@@ -10,7 +10,7 @@ from engine.cli.winner import chosen_grouping
 from engine.events import GroupingsExplored
 from engine.ir import Graph, Kernel
 from engine.ir.plan import Grouping
-from engine.store import RecordedGrouping, Store, StoredRun
+from engine.store import BadRow, RecordedGrouping, Store, StoredRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,10 @@ def _program(store: Store, run: StoredRun, found: tuple[RecordedGrouping, ...]) 
     chosen = chosen_grouping(rows)
     launches: tuple[LaunchRow, ...] = ()
     if chosen is not None:
-        launches = launch_rows(found[chosen.number - 1].grouping, store.program(run.id).graph, times)
+        try:
+            launches = launch_rows(found[chosen.number - 1].grouping, store.program(run.id).graph, times)
+        except BadRow as error:
+            store.leave_out(error)
     explored = store.explored(run.id)
     return ProgramGroupings(run.target, run.gpu, run.context_key, run.id, explored, rows, chosen, launches)
 

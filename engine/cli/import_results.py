@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from engine.cli.database import chosen_database
+from engine.cli.database import chosen_database, made_whole, telling_left_out
 from engine.cli.errors import complain, refusing
 from engine.cli.options import Database, Json
 from engine.cli.output import json_text, printable
+from engine.cli.usage import typed_command
 from engine.deploy import Received, ScheduleFile, is_schedule_file, pin_author, read_schedule_file, receive_schedules
 from engine.store import ForeignResults, Imported, Store, StoreError, read_document, read_results
 
@@ -40,9 +39,9 @@ def import_results(
     path = chosen_database(database, False)
     with refusing(StoreError):
         read = [_read(file, kernel, gpu) for file in files]
-        with Store.open(path) as store:
+        with made_whole(path), Store.open(path) as store, telling_left_out(store):
             results = [one for one in read if not isinstance(one, ScheduleFile)]
-            found = store.import_results(results, command=shlex.join(["emmy", *sys.argv[1:]])) if results else []
+            found = store.import_results(results, command=typed_command()) if results else []
             who = pin_author()
             received = [receive_schedules(store, one, who) for one in read if isinstance(one, ScheduleFile)]
     for sentence in (sentence for one in received for sentence in one.left_out):
@@ -66,8 +65,9 @@ def _line(one: Imported) -> str:
 
 
 def _received_line(one: Received) -> str:
+    already = f" and {one.in_force} in force already" if one.in_force else ""
     return (
-        f"schedules: {len(one.pins)} pinned, {one.evidence} new results, {one.suggestions} new suggestions, "
+        f"schedules: {len(one.pins)} pinned{already}, {one.evidence} new results, {one.suggestions} new suggestions, "
         f"{len(one.left_out)} left out"
     )
 

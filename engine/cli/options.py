@@ -1,8 +1,7 @@
-"""The options of the commands, each with the one text that `--help` says of it, and what `emmy tune` was asked."""
+"""The options that several commands take, and those of `emmy tune`, each with the one text that `--help` says of it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -88,7 +87,8 @@ PriorName = Annotated[
     str,
     typer.Option(
         metavar="NAME",
-        help="The model that steers: latest, cold (no measurement in it), or that of a run's id (not in a replay).",
+        help="The model that steers: auto (as this program's last run here, else latest), latest, cold (no measurement "
+        "in it), or that of a run's id (not in a replay).",
     ),
 ]
 Jobs = Annotated[int | None, typer.Option(help="Compile processes. Default: by the number of cores.")]
@@ -117,6 +117,12 @@ AcfToCheck = Annotated[
 Ptxas = Annotated[
     Path | None,
     typer.Option(metavar="PATH", help="The ptxas for --acf. Default: the one of the acf extra, else one on the PATH."),
+]
+Chip = Annotated[
+    str,
+    typer.Option(
+        "--target", metavar="NAME", help="The chip, such as sm_90. Default: the one that the evidence was measured on."
+    ),
 ]
 DeployPtxas = Annotated[
     Path | None,
@@ -175,53 +181,3 @@ Strict = Annotated[
     bool, typer.Option("--strict-evidence", help="Refuse what only a prediction decides, with exit code 1.")
 ]
 Top = Annotated[int, typer.Option(min=1, max=LARGEST, help="How many of each kernel's fastest schedules.")]
-
-
-@dataclass(frozen=True, slots=True)
-class TuneRequest:
-    """The options of one `emmy tune`. `replayed`: a recording answers instead of a GPU; `pace` is s a candidate.
-
-    `target` with how it is fed (None: the default) stands where `code` is empty.
-    """
-
-    code: str
-    database: Path | None
-    demo: bool
-    device: str
-    replayed: bool
-    patience: int
-    seed: int
-    prior: str
-    jobs: int | None
-    pace: float | None
-    verbose: bool
-    quiet: bool
-    json: bool
-    target: str = ""
-    layer: int | None = None
-    dtype: str | None = None
-    seq_len: int | None = None
-    batch: int | None = None
-    acf: tuple[Path, ...] = ()
-    ptxas: Path | None = None
-    acf_after: bool = False
-    objective: str = "time"
-    cold_l2: bool = False
-    shared_acf: bool = False
-    generate: int | None = None
-    search_space: Path | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SubjectRequest:
-    """Which program a command works on: as for `emmy tune`, and "" in both `target` and `code` for all recorded."""
-
-    target: str
-    code: str
-    layer: int | None
-    dtype: str | None
-    seq_len: int | None
-    batch: int | None
-    database: Path | None
-    demo: bool
-    ptxas: Path | None = None

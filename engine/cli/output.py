@@ -10,7 +10,7 @@ import json
 import math
 import os
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
 GAP = "  "
@@ -72,6 +72,27 @@ def table_lines(columns: Sequence[str], rows: Sequence[Sequence[object]], width:
         before = GAP.join(padded[:-1]) + (GAP if len(padded) > 1 else "")
         lines.extend(_wrapped(before, padded[-1].rstrip(), width))
     return lines
+
+
+def fitting_columns(
+    columns: Mapping[str, Sequence[object]], yielding: Sequence[str], width: int | None, wrapping: str = ""
+) -> dict[str, Sequence[object]]:
+    """The columns by name, without as many of `yielding`, in its order, as it takes for the table to fit.
+
+    All of them where there is no width. One that is `wrapping` needs NARROWEST columns, whatever it holds.
+    """
+    kept = dict(columns)
+    for name in yielding:
+        narrow = {name: ["x" * NARROWEST] * len(cells) if name == wrapping else cells for name, cells in kept.items()}
+        if width is None or table_width(list(narrow), rows_of(narrow)) <= width:
+            break
+        kept.pop(name, None)
+    return kept
+
+
+def rows_of(columns: Mapping[str, Sequence[object]]) -> list[tuple[object, ...]]:
+    """The rows of a table that is held as columns by name."""
+    return list(zip(*columns.values(), strict=True))
 
 
 def table_width(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> int:

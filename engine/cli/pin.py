@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
-from engine.cli.database import chosen_database
-from engine.cli.errors import complain, refuse, refusing
+from engine.cli.database import chosen_database, opened
+from engine.cli.errors import complain, refuse
 from engine.cli.knob_text import schedule_line
-from engine.cli.options import Database
-from engine.cli.output import printable
-from engine.deploy import difference_text, pin_author, pin_context, unpinnable_because
+from engine.cli.options import Database, Json
+from engine.cli.output import json_text, printable
+from engine.deploy import completed_schedule, difference_text, pin_author, pin_context, unpinnable_because
 from engine.ir.kernel import Kernel
 from engine.knobs import BadKnobs, parse_knobs
 from engine.store import Store, StoreError
@@ -43,6 +43,7 @@ def pin(
     note: Note = "",
     context: ContextKey = "",
     database: Database = None,
+    json: Json = False,
 ) -> None:
     """Choose a kernel's schedule: it decides before every measurement. It must be legal, and it is checked when built.
 
@@ -50,7 +51,7 @@ def pin(
     """
     if len(note) > NOTE_LIMIT:
         raise refuse(f"--note has more than {NOTE_LIMIT} characters")
-    with refusing(StoreError, BadKnobs), Store.open(chosen_database(database, False), create=False) as store:
+    with opened(chosen_database(database, False), BadKnobs, read_only=False) as store:
         found = one_kernel(store, kernel)
         place = _context(store, found, context)
         schedule = _completed(store, found, place, knobs or [])
@@ -58,8 +59,12 @@ def pin(
         if reason:
             raise refuse(f"{kernel_text(found)} can't be pinned to {schedule_line(str(schedule))}: {reason}")
         change = store.record_pin(found.key, schedule, place, author=pin_author(), note=note)
-        ended = " in place of another pin" if change.removed else ""
-        typer.echo(printable(f"pinned {kernel_text(found)} to {schedule_line(str(schedule))}{ended}"))
+        if json:
+            pinned = {"schedule": schedule.as_dict(), "note": note, "replaced": len(change.removed)}
+            typer.echo(json_text({**kernel_object(found, place), **pinned}))
+        else:
+            ended = " in place of another pin" if change.removed else ""
+            typer.echo(printable(f"pinned {kernel_text(found)} to {schedule_line(str(schedule))}{ended}"))
         _warn_of_context(store, place)
 
 
@@ -91,8 +96,7 @@ def _completed(store: Store, kernel: Kernel, context: str, knobs: list[str]) -> 
         if best is None:
             raise refuse(f"nothing was measured of {kernel_text(kernel)} in this context: give every knob, NAME=value")
         return best.schedule
-    typed = parse_knobs(" ".join(knobs)).as_dict()
-    return Schedule.of({**(best.schedule.as_dict() if best else {}), **typed})
+    return completed_schedule(kernel, parse_knobs(" ".join(knobs)), best.schedule if best else None)
 
 
 def _warn_of_context(store: Store, place: str) -> None:
@@ -111,6 +115,11 @@ def label_of(store: Store, key: str) -> str:
         return kernel_text(store.kernel(key))
     except StoreError:
         return key
+
+
+def kernel_object(kernel: Kernel, context: str) -> dict[str, object]:
+    """A kernel in a context, for `--json`."""
+    return {"kernel": kernel.key, "label": kernel.label, "shape": kernel.shape_text, "context": context}
 
 
 def kernel_text(kernel: Kernel) -> str:

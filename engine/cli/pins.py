@@ -8,13 +8,14 @@ from typing import Annotated
 
 import typer
 
-from engine.cli.database import chosen_database
-from engine.cli.errors import refuse, refusing
+from engine.cli.database import chosen_database, opened
+from engine.cli.errors import refuse_unmatched
 from engine.cli.knob_text import schedule_line
 from engine.cli.options import Database, Demo, Json, KernelText
 from engine.cli.output import json_text, table_lines, terminal_width
 from engine.cli.pin import label_of
-from engine.store import PinStanding, Store, StoreError, Suggestion
+from engine.deploy import pin_standings
+from engine.store import PinStanding, Suggestion
 from engine.vocabulary import Schedule
 
 History = Annotated[bool, typer.Option("--history", help="Ended pins too.")]
@@ -37,11 +38,11 @@ def pins(
     A --kernel that nothing matches is bad input: exit code 2 and a sentence on stderr.
     """
     path = chosen_database(database, demo)
-    with refusing(StoreError), Store.open(path, read_only=True) as store:
+    with opened(path) as store:
         wanted = set(store.kernel_keys(kernel))
         if kernel and not wanted:
-            raise refuse(f"no kernel of {path} matches {kernel!r}; leave --kernel away to see them all")
-        standings = [one for one in store.pin_standings() if one.stored.pin.kernel_key in wanted or not kernel]
+            raise refuse_unmatched("kernel", "--kernel", kernel, path)
+        standings = [one for one in pin_standings(store) if one.stored.pin.kernel_key in wanted or not kernel]
         suggested = [one for one in store.suggestions() if one.kernel_key in wanted or not kernel]
         ended = [one for one in store.pins(history=True) if one.removed_at is not None] if history else []
         names = {key: label_of(store, key) for key in {one.pin.kernel_key for one in ended} | _keys(suggested)}

@@ -7,6 +7,7 @@ costs the parent nothing. It depends on the standard library alone.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import os
 import re
@@ -17,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 PTXAS_LIMIT_S = 10
+NO_DEVICE = 100
+"""CUDA_ERROR_NO_DEVICE (cuda.h)."""
 
 
 def driver_version(text: str) -> str | None:
@@ -31,22 +34,51 @@ def ptxas_version(text: str) -> str | None:
     return found.group(1) if found else None
 
 
+def _visible() -> list[bytes] | None:
+    """Where on the bus each GPU is that CUDA sees, in CUDA's order: NVML counts all GPUs, in an order of its own.
+
+    None where the driver can't be asked; [] where CUDA_VISIBLE_DEVICES hides every GPU.
+    """
+    try:
+        cuda = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return None
+    status, count, found = cuda.cuInit(0), ctypes.c_int(), []
+    if status == NO_DEVICE:
+        return []
+    if status or cuda.cuDeviceGetCount(ctypes.byref(count)):
+        return None
+    for index in range(count.value):
+        device, place = ctypes.c_int(), ctypes.create_string_buffer(32)
+        if cuda.cuDeviceGet(ctypes.byref(device), index) or cuda.cuDeviceGetPCIBusId(place, 32, device):
+            return None
+        found.append(place.value)
+    return found
+
+
 def _gpus() -> dict[str, Any]:
-    """What NVML says: driver, and each GPU's name, capability, memory in bytes and number of processes on it."""
+    """What NVML says: driver, and name, capability, memory in bytes and number of processes of each GPU that CUDA sees.
+
+    Where CUDA can't be asked, of every GPU.
+    """
     try:
         nvml = import_module("pynvml")
     except ImportError:
         return {"error": "not installed"}
     try:
         nvml.nvmlInit()
-        gpus = [_nvml_gpu(nvml, index) for index in range(nvml.nvmlDeviceGetCount())]
+        places = _visible()
+        if places is None:
+            handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())]
+        else:
+            handles = [nvml.nvmlDeviceGetHandleByPciBusId(place) for place in places]
+        gpus = [_nvml_gpu(nvml, handle) for handle in handles]
         return {"driver": _text(nvml.nvmlSystemGetDriverVersion()), "gpus": gpus}
     except Exception as error:
         return {"error": str(error)}
 
 
-def _nvml_gpu(nvml: Any, index: int) -> dict[str, Any]:
-    handle = nvml.nvmlDeviceGetHandleByIndex(index)
+def _nvml_gpu(nvml: Any, handle: Any) -> dict[str, Any]:
     major, minor = nvml.nvmlDeviceGetCudaComputeCapability(handle)
     processes = None
     with contextlib.suppress(Exception):

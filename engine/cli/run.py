@@ -9,21 +9,8 @@ import typer
 
 from engine.cli.entry import Loading
 from engine.cli.errors import refuse
-from engine.cli.options import (
-    Batch,
-    Code,
-    Database,
-    Demo,
-    DeployPtxas,
-    Dtype,
-    Json,
-    KernelText,
-    Layer,
-    SeqLen,
-    Strict,
-    SubjectRequest,
-    TargetName,
-)
+from engine.cli.options import DeployPtxas, Json, KernelText, ProgramText, Strict
+from engine.cli.subject_request import SubjectRequest, takes_subject
 
 BenchOption = Annotated[bool, typer.Option("--bench", help="Time it, and each of its kernels, against the peers.")]
 Peers = Annotated[
@@ -40,18 +27,12 @@ DeviceName = Annotated[str, typer.Option("--device", metavar="NAME", help="cuda:
 
 def register(app: typer.Typer) -> None:
     """Add the command to the tree."""
-    app.command("run")(run)
+    app.command("run")(takes_subject(run))
 
 
 def run(
-    target: TargetName = "",
-    code: Code = "",
-    layer: Layer = None,
-    dtype: Dtype = None,
-    seq_len: SeqLen = None,
-    batch: Batch = None,
-    database: Database = None,
-    demo: Demo = False,
+    subject: SubjectRequest,
+    program: ProgramText = "",
     bench: BenchOption = False,
     peers: Peers = "",
     kernel: KernelText = "",
@@ -64,14 +45,13 @@ def run(
 ) -> None:
     """Run a program as it would be deployed now, and check it against eager; with --bench time it against its peers.
 
-    Without TARGET and --code: every program of the database. Needs a GPU.
+    Without TARGET and --code: every program of the database, or those of --program. Needs a GPU.
     """
     index = _index(device)
     with Loading():
         from engine.cli.running import RunRequest, run_request
 
-    subject = SubjectRequest(target, code, layer, dtype, seq_len, batch, database, demo, ptxas)
-    run_request(RunRequest(subject, bench, peers, kernel, ab, profile, index, strict_evidence, json))
+    run_request(RunRequest(subject, program, bench, peers, kernel, ab, profile, index, ptxas, strict_evidence, json))
 
 
 def _index(device: str) -> int:

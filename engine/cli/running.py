@@ -13,16 +13,16 @@ from typing import Any
 import typer
 
 from engine.cli.bench_report import bench_lines, bench_object
-from engine.cli.database import chosen_database
+from engine.cli.database import chosen_database, opened
 from engine.cli.errors import FAILED, complain, refuse, refusing
-from engine.cli.options import SubjectRequest
 from engine.cli.output import json_text, terminal_width
-from engine.cli.subject_options import program_text
+from engine.cli.subject_options import program_text, refuse_program, refuse_two_choices, tell_step
+from engine.cli.subject_request import SubjectRequest
 from engine.deploy.asking import ChildError, ask_child
 from engine.deploy.comparing import PEER_NAMES, read_knobs
 from engine.deploy.place import has_driver
 from engine.deploy.profiling import profiled_command
-from engine.store import Store, StoreError
+from engine.knobs import BadKnobs
 
 DEFAULT_PEERS = ("eager", "compile")
 NO_GPU = "running a program needs a CUDA GPU, and this machine has no NVIDIA driver"
@@ -34,12 +34,14 @@ class RunRequest:
     """The options of one `emmy run`."""
 
     subject: SubjectRequest
+    program: str
     bench: bool
     peers: str
     kernel: str
     ab: str
     profile: bool
     device: int
+    ptxas: Path | None
     strict: bool
     json: bool
 
@@ -48,7 +50,7 @@ def run_request(request: RunRequest) -> None:
     """Run every program that is asked for and print it; leaves with exit code 1 if one of them can't be run."""
     peers = _peers(request)
     if request.ab:
-        with refusing(ValueError):
+        with refusing(BadKnobs):
             read_knobs(request.ab)
     path = chosen_database(request.subject.database, request.subject.demo)
     texts = _texts(request, path)
@@ -61,7 +63,7 @@ def run_request(request: RunRequest) -> None:
     for text in texts:
         question = _question(request, peers, path, text)
         try:
-            answer = ask_child("engine.deploy.bench_child", question, _tell)
+            answer = ask_child("engine.deploy.bench_child", question, tell_step)
         except ChildError as error:
             complain(f"{text[:60]}: {error}" if len(texts) > 1 else str(error))
             failed = True
@@ -80,7 +82,7 @@ def run_request(request: RunRequest) -> None:
 def _question(request: RunRequest, peers: tuple[str, ...], path: Path, text: str) -> dict[str, Any]:
     return {
         **{"text": text, "database": str(path), "device": request.device, "strict": request.strict},
-        "ptxas": str(request.subject.ptxas or ""),
+        "ptxas": str(request.ptxas or ""),
         **{"peers": list(peers), "bench": request.bench, "kernel": request.kernel, "ab": request.ab},
     }
 
@@ -98,19 +100,18 @@ def _peers(request: RunRequest) -> tuple[str, ...]:
 def _texts(request: RunRequest, path: Path) -> list[str]:
     """The texts of the programs: the named one, or all that the database holds. Leaves with exit code 2 for none."""
     text = program_text(request.subject)
-    with refusing(StoreError), Store.open(path, read_only=True) as store:
+    refuse_two_choices(text, request.program)
+    with opened(path) as store:
         recorded = list(dict.fromkeys(run.target for run in reversed(store.runs())))
     if text:
         inside = [name for name in recorded if text in name] if request.subject.demo else []
         return inside or [text]
     if not recorded:
         raise refuse(f"{path} holds no program: give a TARGET or --code TEXT, or tune one")
-    return recorded
-
-
-def _tell(step: str) -> None:
-    if sys.stderr.isatty():
-        typer.echo(step, err=True)
+    found = [name for name in recorded if request.program.casefold() in name.casefold()]
+    if not found:
+        raise refuse_program(request.program, path, json=request.json)
+    return found
 
 
 def _profile(question: dict[str, Any]) -> bool:

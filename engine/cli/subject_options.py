@@ -1,32 +1,35 @@
-"""What the commands on one program have in common: how TARGET and its options become the program they work on."""
+"""What the commands on a program have in common: from its options to the program, and to what that would run as."""
 
 from __future__ import annotations
 
-import tempfile
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import typer
 
 from engine.capture import CaptureError, TargetOptions, target_text
-from engine.cli.database import chosen_database
-from engine.cli.errors import FAILED, complain, refuse, refusing
-from engine.cli.options import SubjectRequest
+from engine.cli.database import chosen_database, telling_left_out
+from engine.cli.errors import failing, refuse, refuse_unmatched, refusing
+from engine.cli.output import json_text
+from engine.cli.subject_request import SubjectRequest
+from engine.deploy import Deployment, DeploymentError, deployment
 from engine.deploy.controls import ControlsHere
+from engine.deploy.listing import named_target
 from engine.deploy.place import this_place
 from engine.deploy.subjects import Subject, find_subjects
 from engine.measure import ControlsError, read_assembler
-from engine.store import Store, StoreError
+from engine.prior import Prior
+from engine.store import Store, StoreError, opened_to_read
 
 
 def program_text(request: SubjectRequest) -> str:
     """The text that a run of it is known by; "" where none is named. Leaves with exit code 2 for a contradiction."""
-    if request.code and request.target:
-        raise refuse("TARGET and --code are two programs: give one of them")
-    fed = (request.layer, request.dtype, request.seq_len, request.batch)
-    if any(option is not None for option in fed) and not request.target:
-        raise refuse("--layer, --dtype, --seq-len and --batch say how a TARGET is fed: name one")
+    for wrong, sentence in request.contradictions():
+        if wrong:
+            raise refuse(sentence)
     if not request.target:
         return request.code
     plain = TargetOptions()
@@ -38,52 +41,75 @@ def program_text(request: SubjectRequest) -> str:
 
 
 @contextmanager
-def opened_subjects(request: SubjectRequest) -> Iterator[tuple[Store, list[Subject]]]:
-    """The database, and the programs in it that the request names. Leaves with exit code 2 where there is none."""
+def opened_subjects(
+    request: SubjectRequest, containing: str = "", *, json: bool = False
+) -> Iterator[tuple[Store, list[Subject]]]:
+    """The database, and the programs in it that the request names, of all those whose text has `containing`.
+
+    Leaves with exit code 2 where there is none; where nothing has the text, and `json` is asked for, it is [].
+    """
     text = program_text(request)
+    refuse_two_choices(text, containing)
     path = chosen_database(request.database, request.demo)
-    with refusing(StoreError), _opened(path, empty=bool(text) and request.database is None) as store:
+    may_be_missing = bool(text) and request.database is None
+    with refusing(StoreError), opened_to_read(path, may_be_missing=may_be_missing) as store, telling_left_out(store):
         with refusing(CaptureError):
-            subjects = find_subjects(store, text, None if request.demo else this_place(), partly=request.demo)
+            place = None if request.demo else this_place()
+            subjects = find_subjects(store, text, place, partly=request.demo, containing=containing)
+        if not subjects and containing:
+            raise refuse_program(containing, path, json=json)
         if not subjects:
             raise refuse(f"{path} holds no program: give a TARGET or --code TEXT, or tune one")
         yield store, subjects
 
 
-@contextmanager
-def _opened(path: Path, *, empty: bool) -> Iterator[Store]:
-    """The database, to be read; with `empty` one without rows where there is no file. Raises StoreError."""
-    if empty and not path.exists():
-        with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder) / "empty.db") as store:
-            yield store
-        return
-    with Store.open(path, read_only=True) as store:
-        yield store
+def refuse_two_choices(text: str, containing: str) -> None:
+    """Leaves with exit code 2 where a program was named and --program was given too."""
+    if text and containing:
+        raise refuse("--program chooses among the programs of a database: leave it away, or TARGET and --code")
 
 
-def controls_here(request: SubjectRequest, subject: Subject) -> ControlsHere:
-    """What of ptxas controls can be applied where the program is built. Leaves with exit code 2 for no ptxas."""
+def refuse_program(containing: str, path: Path, *, json: bool) -> typer.Exit:
+    """`refuse_unmatched` for --program, with [] on stdout where JSON was asked for."""
+    if json:
+        typer.echo(json_text([]))
+    return refuse_unmatched("program", "--program", containing, path)
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceRequest:
+    """What is asked of a choice of kernels. `program` is the text of --program; `chip` is "" for the one that the
+    evidence was measured on; `ptxas` None for the one that schedules with controls were measured with; `strict` refuses
+    predictions."""
+
+    subject: SubjectRequest
+    program: str
+    chip: str
+    ptxas: Path | None
+    strict: bool
+
+
+def choose_kernels(request: ChoiceRequest, store: Store, subject: Subject, prior: Prior) -> tuple[Subject, Deployment]:
+    """What the program would run as, with the context and the chip that it was chosen for.
+
+    Times of another chip are no evidence for the one that is named. Leaves with exit code 2 for an unknown chip or no
+    ptxas, with 1 where nothing can be chosen.
+    """
     with refusing(ControlsError):
         if request.ptxas is not None:
             read_assembler(request.ptxas)
-    return ControlsHere(subject.context, request.ptxas)
+    controls: ControlsHere | None = ControlsHere(subject.context, request.ptxas)
+    if request.chip:
+        with refusing(ValueError):
+            target = named_target(request.chip, subject.target)
+        if target.capability != subject.target.capability:
+            subject, controls = Subject(subject.text, subject.program, "", target), None
+    asked = (subject.program, store, subject.context_key, subject.target, prior)
+    with failing(DeploymentError, StoreError):
+        return subject, deployment(*asked, strict=request.strict, controls=controls)
 
 
-@contextmanager
-def failing(*errors: type[Exception]) -> Iterator[None]:
-    """Inside, an exception of these types is a failure: its text is the sentence, and the exit code is 1."""
-    try:
-        yield
-    except errors as error:
-        complain(str(error))
-        raise typer.Exit(FAILED) from error
-
-
-def written_folder(folder: Path) -> Path:
-    """The folder, made if it isn't there. Leaves with exit code 1 if it can't be."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        complain(f"{folder} can't be made ({error.strerror}): name another folder with --out")
-        raise typer.Exit(FAILED) from error
-    return folder
+def tell_step(step: str) -> None:
+    """Say on a terminal what a command waits for."""
+    if sys.stderr.isatty():
+        typer.echo(step, err=True)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from pathlib import Path
 
 import typer
 
-from engine.capture import CaptureError, TargetOptions, target_text
 from engine.cli.database import chosen_database
 from engine.cli.drive import run_session
 from engine.cli.errors import BAD_INPUT, FAILED, complain, refusing
-from engine.cli.options import DEMO_PACE_S, TuneRequest
+from engine.cli.options import DEMO_PACE_S
 from engine.cli.output import json_text, terminal_width
 from engine.cli.progress import Detail, Progress
+from engine.cli.subject_options import program_text
 from engine.cli.summary import summary_lines, summary_object
+from engine.cli.tune_request import TuneRequest
+from engine.cli.usage import typed_command
 from engine.measure import CounterReader, CountersError, GeneratorRequest
 from engine.session import TuningSession
 from engine.tune import ControlsRequest, CounterObjective, Settings, objective_named
@@ -23,8 +24,7 @@ from engine.tune import ControlsRequest, CounterObjective, Settings, objective_n
 
 def run_request(request: TuneRequest) -> int:
     """Run one session and print it; returns the exit code. Leaves with 2 for settings that can't work."""
-    with refusing(CaptureError):
-        program = _program_text(request)
+    program = program_text(request.subject)
     with refusing(ValueError):
         settings = Settings(
             patience=request.patience,
@@ -35,7 +35,7 @@ def run_request(request: TuneRequest) -> int:
             cold_l2=request.cold_l2,
             surrogate=True,
         )
-    path = chosen_database(request.database, request.demo)
+    path = chosen_database(request.subject.database, request.subject.demo)
     detail = Detail.QUIET if request.quiet else Detail.VERBOSE if request.verbose else Detail.NORMAL
     counters = _counters(request, settings)
     with _session(request, program, path, settings, counters) as session:
@@ -49,17 +49,6 @@ def run_request(request: TuneRequest) -> int:
     if request.json:
         typer.echo(json_text(summary_object(snapshot, path, session.failure)))
     return interrupted or (FAILED if session.failure is not None else 0)
-
-
-def _program_text(request: TuneRequest) -> str:
-    """The text that the run is known by: the code as it was typed, or the line that says target and options."""
-    if not request.target:
-        return request.code
-    plain = TargetOptions()
-    options = TargetOptions(
-        request.layer, request.dtype or plain.dtype, request.seq_len or plain.seq_len, request.batch or plain.batch
-    )
-    return target_text(request.target, options)
 
 
 def _controls(request: TuneRequest) -> ControlsRequest | None:
@@ -85,15 +74,14 @@ def _session(
     request: TuneRequest, program: str, path: Path, settings: Settings, counters: CounterReader | None
 ) -> TuningSession:
     if request.replayed:
-        pace = request.pace if request.pace is not None else DEMO_PACE_S if request.demo else 0.0
+        pace = request.pace if request.pace is not None else DEMO_PACE_S if request.subject.demo else 0.0
         return TuningSession.replay(path, settings=settings, pace=pace, target=program or None)
-    command = shlex.join(["emmy", *sys.argv[1:]])
     return TuningSession.tune(
         program,
         database=path,
         settings=settings,
         device=request.device,
-        command=command,
+        command=typed_command(),
         controls=_controls(request),
         counters=counters,
     )

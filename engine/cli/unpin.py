@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import typer
 
-from engine.cli.database import chosen_database
-from engine.cli.errors import refuse, refusing
-from engine.cli.options import Database
-from engine.cli.output import printable
-from engine.cli.pin import ContextKey, KernelName, kernel_text, one_kernel
-from engine.store import Store, StoreError
+from engine.cli.database import chosen_database, opened
+from engine.cli.errors import refuse
+from engine.cli.options import Database, Json
+from engine.cli.output import json_text, printable
+from engine.cli.pin import ContextKey, KernelName, kernel_object, kernel_text, one_kernel
 
 
 def register(app: typer.Typer) -> None:
@@ -17,9 +16,9 @@ def register(app: typer.Typer) -> None:
     app.command("unpin")(unpin)
 
 
-def unpin(kernel: KernelName, context: ContextKey = "", database: Database = None) -> None:
+def unpin(kernel: KernelName, context: ContextKey = "", database: Database = None, json: Json = False) -> None:
     """End a kernel's pin: what was measured decides again. The history keeps it."""
-    with refusing(StoreError), Store.open(chosen_database(database, False), create=False) as store:
+    with opened(chosen_database(database, False), read_only=False) as store:
         found = one_kernel(store, kernel)
         places = [one.context_key for one in store.pins() if one.pin.kernel_key == found.key]
         if context:
@@ -32,4 +31,7 @@ def unpin(kernel: KernelName, context: ContextKey = "", database: Database = Non
                 f"{kernel_text(found)} is pinned in {len(places)} contexts: say which with --context {places[0]}"
             )
         store.unpin(found.key, places[0])
-        typer.echo(printable(f"unpinned {kernel_text(found)}"))
+        if json:
+            typer.echo(json_text(kernel_object(found, places[0])))
+        else:
+            typer.echo(printable(f"unpinned {kernel_text(found)}"))

@@ -1,4 +1,4 @@
-"""A command line that can't be understood, as one line: what was typed, what is wrong with it, where the help is.
+"""The command line as it was typed; one that can't be understood, as one line: what is wrong, and where the help is.
 
 Typer brings its own copy of click or imports click, by its version; so its errors are known by what they have, not by
 their class.
@@ -6,8 +6,15 @@ their class.
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Sequence
 from typing import Any
+
+
+def typed_command() -> str:
+    """What a person typed to start this process, to be kept with what it finds, and to be typed again."""
+    return shlex.join(["emmy", *sys.argv[1:]])
 
 
 def is_usage_error(error: Exception) -> bool:

@@ -3,21 +3,24 @@
 from engine.store.acf import AcceptanceRow
 from engine.store.acts import StoredAct
 from engine.store.candidates import Candidate, CandidateQuery, Compared, Condition
-from engine.store.connection import is_database, upgrade_file
+from engine.store.connection import upgrade_file
 from engine.store.copies import copy_database
-from engine.store.errors import BadRow, StoreError, StoreFull
+from engine.store.errors import BadRow, StoreError, StoreFull, StoreLocked
 from engine.store.failures import FailureCluster
 from engine.store.forbidden import ForbiddenCorner
 from engine.store.front import pareto_front
 from engine.store.importing import ForeignResults, Imported, NotResults, read_document, read_results
+from engine.store.left_out import LeftOut
 from engine.store.merging import Merged, merge_databases
 from engine.store.paths import default_database_path, user_data_folder
 from engine.store.pins import PinChange, PinStanding, Standing, StoredPin
 from engine.store.queries import KernelVariants, VariantRow
+from engine.store.reading import opened_to_read
 from engine.store.recording import Recording
 from engine.store.records import NodeRecord, RecordedGrouping, RunInfo, StoredRun, node_key
 from engine.store.run_results import KernelResult
 from engine.store.schema import SCHEMA
+from engine.store.standing import is_beside_a_database, is_database
 from engine.store.store import Store
 from engine.store.suggestions import Suggestion
 
@@ -35,6 +38,7 @@ __all__ = [
     "Imported",
     "KernelResult",
     "KernelVariants",
+    "LeftOut",
     "Merged",
     "NodeRecord",
     "NotResults",
@@ -47,6 +51,7 @@ __all__ = [
     "Store",
     "StoreError",
     "StoreFull",
+    "StoreLocked",
     "StoredAct",
     "StoredPin",
     "StoredRun",
@@ -54,9 +59,11 @@ __all__ = [
     "VariantRow",
     "copy_database",
     "default_database_path",
+    "is_beside_a_database",
     "is_database",
     "merge_databases",
     "node_key",
+    "opened_to_read",
     "pareto_front",
     "read_document",
     "read_results",

@@ -24,7 +24,6 @@ class StoredControls:
     sha256: str
     name: str
     data: bytes
-    added_at: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +78,7 @@ def controls_file(connection: Connection, sha256: str) -> StoredControls | None:
 def acceptances(connection: Connection, sha256: str) -> tuple[AcceptanceRow, ...]:
     """What was said of a file, the newest last."""
     sql = "SELECT * FROM acf_acceptance WHERE sha256 = ? ORDER BY at, ptxas_sha256"
-    return tuple(_acceptance(row) for row in connection.rows(sql, (sha256,)))
+    return tuple(connection.readable(connection.rows(sql, (sha256,)), _acceptance))
 
 
 def unusable_because(connection: Connection, sha256: str, ptxas: str, capability: str) -> str | None:
@@ -107,16 +106,16 @@ def unusable_because(connection: Connection, sha256: str, ptxas: str, capability
 
 
 def _controls(row: Row) -> StoredControls:
-    with named_row(f"controls file {row['sha256']}"):
+    with named_row(f"row {row['sha256']} of table acf"):
         data = bytes(row["bytes"])
-        found = StoredControls(str(row["sha256"]), row["name"] or "", data, float(row["added_at"] or 0.0))
+        found = StoredControls(str(row["sha256"]), row["name"] or "", data)
     if hashlib.sha256(data).hexdigest() != found.sha256:
         raise StoreError(f"the controls file {found.sha256[:SHOWN]} of this database has other bytes: it is damaged")
     return found
 
 
 def _acceptance(row: Row) -> AcceptanceRow:
-    with named_row(f"acceptance of {row['sha256']}"):
+    with named_row(f"a row of table acf_acceptance (of controls file {row['sha256']})"):
         return AcceptanceRow(
             *(str(row["sha256"]), str(row["ptxas_sha256"]), row["ptxas"] or "", int(row["capability"])),
             *(bool(row["accepted"]), row["reason"] or ""),

@@ -32,11 +32,11 @@ def acts(connection: Connection, run: str | None = None, limit: int = LATEST) ->
         f"ON kernel.key = act.kernel_key {where} ORDER BY act.at DESC, act.id DESC LIMIT ?",
         values,
     )
-    return tuple(_act(row) for row in rows)
+    return tuple(connection.readable(rows, _act))
 
 
 def _act(row: Row) -> StoredAct:
-    with named_row(f"act {row['id']}"):
+    with named_row(f"row {row['id']} of table act"):
         return checked(
             StoredAct(
                 run=row["run"] or "",

@@ -84,10 +84,10 @@ def find_assembly(
 ) -> RecordedAssembly | None:
     """The graph of exactly these schedules, if it was tried."""
     where = "plan_key = ? AND context_key = ? AND schedules = ? AND pdl = ?"
-    row = connection.first(
-        f"SELECT * FROM assembly WHERE {where}", (plan, context_key, schedules_text(schedules), int(pdl))
-    )
-    if row is None:
-        return None
-    with named_row(f"an assembled graph of plan {plan}"):
+    place = (plan, context_key, schedules_text(schedules), int(pdl))
+    return connection.first_readable(f"SELECT rowid, * FROM assembly WHERE {where}", place, _read_tried)
+
+
+def _read_tried(row: Mapping[str, Any]) -> RecordedAssembly:
+    with named_row(f"row {row['rowid']} of table assembly"):
         return read_assembly(TRIED_COLUMNS, row)

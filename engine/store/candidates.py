@@ -13,14 +13,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from engine.store.connection import Connection, Row
-from engine.store.errors import BadRow, StoreError
+from engine.store.errors import StoreError
 from engine.store.matching import matching_kernels
-from engine.store.rows import named_row, read_knobs, unreal
+from engine.store.rows import candidate_row, named_row, read_knobs, time_or_none, time_us, unreal
 from engine.store.typed import checked
 from engine.vocabulary import KnobValue, Regime
 
 PAGE_LIMIT = 500
 """Rows of one `candidate_rows`, below SQLite's bound on parameters."""
+NEWEST = 10_000
+"""Rows of a kernel that are looked at for the names of its knobs."""
 
 
 class Compared(StrEnum):
@@ -53,16 +55,24 @@ NUMBERS = {
 TEXTS = {"st": "c.status", "failure": "c.failure", "cause": "c.cause", "run": "c.run"}
 """What is compared as a text, without case; `*` stands for anything."""
 
-REGIME = "regime"
+REGIME, BY = "regime", "by"
+"""Whether the candidate was timed in a regime; and of which regime the time that counts is."""
+
+_KNOBS = "CASE WHEN json_valid(c.schedule) THEN c.schedule END"
+_COMPARED_NUMBERS = {BEST: "coalesce(c.deploy_us, c.us)", **NUMBERS}
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """`field` is one of NUMBERS, TEXTS, `regime`, or a knob's name. A number compares with NUMBERS and with knobs."""
+    """`field` is BEST (the time that counts), one of NUMBERS or TEXTS, `regime`, `by`, or a knob's name.
+
+    A number compares with BEST, NUMBERS and knobs. One that IS the value lies no further than `within` from it.
+    """
 
     field: str
     compared: Compared
     value: float | str
+    within: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +99,11 @@ class Candidate:
     label: str
     context: str
     schedule: dict[str, KnobValue]
-    schedule_key: str
     status: str
     us: float | None
     low_us: float | None
     high_us: float | None
     deploy_us: float | None
-    deploy_status: str
     registers: int | None
     spills: int | None
     shared_bytes: int | None
@@ -124,28 +132,31 @@ class Candidate:
 
 _CANDIDATES = """
 WITH deployed AS MATERIALIZED (
-    SELECT rowid AS number, kernel_key, context_key, schedule, min(deploy_us) AS us, deploy_status AS status,
+    SELECT rowid AS number, key, kernel_key, context_key, schedule, min(deploy_us) AS us, deploy_status AS status,
            deploy_registers AS registers, deploy_spills AS spills, deploy_shared_bytes AS shared_bytes,
            deploy_compile_s AS compile_s, deploy_code_bytes AS code_bytes, deploy_error AS error,
            deploy_failure AS failure, deploy_cause AS cause, run, deploy_at AS at
-    FROM node WHERE deploy_status IS NOT NULL AND {deployed}
+    FROM node WHERE deploy_status IS NOT NULL AND {deployed} AND {a_time}
     GROUP BY kernel_key, context_key, schedule
 ), c AS (
     SELECT m.id AS number, m.kernel_key, m.context_key, m.schedule, m.status, m.median_us AS us, m.low_us, m.high_us,
            d.us AS deploy_us, d.status AS deploy_status, m.registers, m.spills, m.shared_bytes, m.compile_s,
            m.code_bytes, m.error,
            coalesce(m.failure_kind, d.failure) AS failure, coalesce(m.cause, d.cause) AS cause, m.run, m.trial,
-           m.measured_at
+           m.measured_at, d.key
     FROM measurement AS m LEFT JOIN deployed AS d
     ON d.kernel_key = m.kernel_key AND d.context_key = m.context_key AND d.schedule = m.schedule
     WHERE {ranked}
     UNION ALL
     SELECT -d.number, d.kernel_key, d.context_key, d.schedule, d.status, NULL, NULL, NULL, d.us, d.status,
-           d.registers, d.spills, d.shared_bytes, d.compile_s, d.code_bytes, d.error, d.failure, d.cause, d.run, 0, d.at
+           d.registers, d.spills, d.shared_bytes, d.compile_s, d.code_bytes, d.error, d.failure, d.cause, d.run, 0,
+           d.at, d.key
     FROM deployed AS d WHERE NOT EXISTS (SELECT 1 FROM measurement AS m WHERE m.kernel_key = d.kernel_key
     AND m.context_key = d.context_key AND m.schedule = d.schedule)
 )
 """
+_A_TIME = "(deploy_us IS NULL OR (typeof(deploy_us) IN ('real', 'integer') AND deploy_us > 0 AND deploy_us < 9e999))"
+"""What `time_or_none` takes: one deploy row that holds none leaves the candidate its others."""
 _PLACES = (
     "(kernel_key, context_key, schedule) IN (SELECT kernel_key, context_key, schedule FROM measurement "
     "WHERE id IN ({marks}) UNION ALL SELECT kernel_key, context_key, schedule FROM node WHERE rowid IN ({marks}))"
@@ -159,7 +170,7 @@ FROM c LEFT JOIN kernel AS k ON k.key = c.kernel_key
 
 
 def candidate_numbers(connection: Connection, query: CandidateQuery) -> array[int]:
-    """The numbers of the rows in order. Raises StoreError for an unknown sort or field, BadRow for a bad schedule."""
+    """The numbers of the rows in order. Raises StoreError for an unknown sort or field."""
     kernels = _kernels(connection, query)
     order = _order(query)
     parameters: list[object] = []
@@ -169,25 +180,44 @@ def candidate_numbers(connection: Connection, query: CandidateQuery) -> array[in
         parameters.append(query.context)
     where = f"WHERE {' AND '.join(terms)}" if terms else ""
     marks = ", ".join("?" for _ in kernels)
-    candidates = _CANDIDATES.format(deployed=f"kernel_key IN ({marks})", ranked=f"m.kernel_key IN ({marks})")
+    _leave_out_deploys(connection, kernels)
+    candidates = _CANDIDATES.format(
+        deployed=f"kernel_key IN ({marks})", ranked=f"m.kernel_key IN ({marks})", a_time=_A_TIME
+    )
     sql = f"{candidates} SELECT c.number FROM c {where} ORDER BY {order}, c.number"
-    try:
-        return array("q", (row[0] for row in connection.tuples(sql, [*kernels, *kernels, *parameters])))
-    except StoreError as error:
-        if "malformed JSON" in str(error):
-            raise BadRow(
-                f"{connection.path} holds a schedule that is no JSON; a filter by knobs can't be used"
-            ) from None
-        raise
+    return array("q", (row[0] for row in connection.tuples(sql, [*kernels, *kernels, *parameters])))
+
+
+def _leave_out_deploys(connection: Connection, kernels: Sequence[str]) -> None:
+    """Keep a sentence about each deploy row of the kernels that has no time where it should."""
+    marks = ", ".join("?" for _ in kernels)
+    sql = f"SELECT * FROM node WHERE deploy_status IS NOT NULL AND kernel_key IN ({marks}) AND NOT {_A_TIME}"
+    for _ in connection.readable(connection.rows(sql, kernels), _deploy_us):
+        pass
+
+
+def _deploy_us(row: Row) -> float:
+    with named_row(candidate_row(Regime.DEPLOY, row["key"], row["kernel_key"])):
+        return time_us(row["deploy_us"])
+
+
+def knob_names(connection: Connection, kernel: str) -> frozenset[str]:
+    """Names of the knobs in the kernel's newest rows, and in the newest row of every other kernel."""
+    sql = (
+        "WITH m AS (SELECT * FROM (SELECT schedule FROM measurement WHERE kernel_key = ? ORDER BY id DESC LIMIT ?) "
+        "UNION ALL SELECT schedule FROM measurement WHERE id IN (SELECT max(id) FROM measurement GROUP BY kernel_key)) "
+        "SELECT DISTINCT j.key FROM m, json_each(CASE WHEN json_valid(m.schedule) THEN m.schedule ELSE '{}' END) AS j"
+    )
+    return frozenset(str(row[0]) for row in connection.tuples(sql, (kernel, NEWEST)))
 
 
 def candidate_rows(connection: Connection, numbers: Sequence[int]) -> dict[int, Candidate]:
-    """The rows with these numbers, at most PAGE_LIMIT; one that is gone is left out."""
+    """The rows with these numbers, at most PAGE_LIMIT; one that is gone, or that can't be read, is left out."""
     wanted = list(numbers[:PAGE_LIMIT])
     marks = ", ".join("?" for _ in wanted)
-    sql = _CANDIDATES.format(deployed=_PLACES.format(marks=marks), ranked=f"m.id IN ({marks})")
+    sql = _CANDIDATES.format(deployed=_PLACES.format(marks=marks), ranked=f"m.id IN ({marks})", a_time=_A_TIME)
     rows = connection.rows(f"{sql} {_PAGE}", [*wanted, *(-number for number in wanted), *wanted])
-    return {row["number"]: _candidate(row) for row in rows}
+    return {found.number: found for found in connection.readable(rows, _candidate)}
 
 
 def context_keys(connection: Connection, kernel: str) -> tuple[tuple[str, str, int], ...]:
@@ -220,19 +250,26 @@ def _term(condition: Condition, parameters: list[object]) -> str:
     if field == REGIME:
         wanted = "c.deploy_status IS NOT NULL" if value == "deploy" else "c.number > 0"
         return wanted if compared is Compared.IS else f"NOT ({wanted})"
-    if field in NUMBERS:
+    if field == BY:
+        wanted = f"c.deploy_us IS {'NOT NULL' if value == 'deploy' else 'NULL AND c.us IS NOT NULL'}"
+        return wanted if compared is Compared.IS else f"NOT ({wanted})"
+    if field in _COMPARED_NUMBERS:
+        column = _COMPARED_NUMBERS[field]
+        if condition.within and compared in (Compared.IS, Compared.IS_NOT):
+            parameters += [value, condition.within]
+            return f"abs({column} - ?) {'<=' if compared is Compared.IS else '>'} ?"
         parameters.append(value)
-        return f"{NUMBERS[field]} {compared} ?"
+        return f"{column} {compared} ?"
     if field in TEXTS:
         return _text_term(f"coalesce({TEXTS[field]}, '')", compared, str(value), parameters)
     path = '$."' + field.replace('"', "") + '"'
     if compared not in (Compared.IS, Compared.IS_NOT):
         parameters += [path, path, value]
-        return f"(json_type(c.schedule, ?) = 'integer' AND json_extract(c.schedule, ?) {compared} ?)"
+        return f"(json_type({_KNOBS}, ?) = 'integer' AND json_extract({_KNOBS}, ?) {compared} ?)"
     parameters += [path, path]
     shown = (
-        "coalesce(CASE json_type(c.schedule, ?) WHEN 'true' THEN 'true' WHEN 'false' THEN 'false' END, "
-        "CAST(json_extract(c.schedule, ?) AS TEXT), '')"
+        f"coalesce(CASE json_type({_KNOBS}, ?) WHEN 'true' THEN 'true' WHEN 'false' THEN 'false' END, "
+        f"CAST(json_extract({_KNOBS}, ?) AS TEXT), '')"
     )
     return _text_term(shown, compared, str(value), parameters)
 
@@ -248,7 +285,8 @@ def _text_term(column: str, compared: Compared, value: str, parameters: list[obj
 
 
 def _candidate(row: Row) -> Candidate:
-    with named_row(f"the row of kernel {row['kernel_key']}, {str(row['schedule'])[:60]}"):
+    regime = Regime.RANKING if row["number"] > 0 else Regime.DEPLOY
+    with named_row(candidate_row(regime, row["number"] if row["number"] > 0 else row["key"], row["kernel_key"])):
         return checked(_unchecked(row))
 
 
@@ -259,13 +297,11 @@ def _unchecked(row: Row) -> Candidate:
         label=row["kernel_label"],
         context=row["context_key"],
         schedule=read_knobs(row["schedule"]),
-        schedule_key=row["schedule"],
         status=row["status"] or "",
-        us=unreal(row["us"]),
-        low_us=unreal(row["low_us"]),
-        high_us=unreal(row["high_us"]),
-        deploy_us=unreal(row["deploy_us"]),
-        deploy_status=row["deploy_status"] or "",
+        us=time_or_none(row["us"]),
+        low_us=time_or_none(row["low_us"]),
+        high_us=time_or_none(row["high_us"]),
+        deploy_us=time_or_none(row["deploy_us"]),
         registers=row["registers"],
         spills=row["spills"],
         shared_bytes=row["shared_bytes"],

@@ -5,11 +5,8 @@ The journal keeps it whole, so there is no second copy that could differ from wh
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from engine.events import Compared, ControlsChecked
 from engine.store.connection import Connection
-from engine.store.errors import BadRow
 from engine.store.event_rows import read_event
 from engine.vocabulary import Schedule, Verdict
 
@@ -17,20 +14,17 @@ _LATEST = (
     "SELECT event.seq, event.at, event.kind, event.body FROM run JOIN event ON event.run = run.id "
     "WHERE run.context_key = ? AND event.kind = ? "
     "AND CASE WHEN json_valid(event.body) THEN json_extract(event.body, '$.kernel') END = ? "
-    "ORDER BY event.at DESC, event.seq DESC LIMIT 1"
+    "ORDER BY event.at DESC, event.seq DESC"
 )
 
 
-_CHECKED = "SELECT seq, at, kind, body FROM event WHERE run = ? AND kind = ? ORDER BY seq DESC LIMIT 1"
+_CHECKED = "SELECT seq, at, kind, body FROM event WHERE run = ? AND kind = ? ORDER BY seq DESC"
 
 
 def controls_checked(connection: Connection, run: str) -> ControlsChecked | None:
     """What proved ptxas controls in a run, or turned them off; None for a run that searched none."""
-    row = connection.first(_CHECKED, (run, ControlsChecked.__name__))
-    with suppress(BadRow):
-        event = read_event(row) if row is not None else None
-        return event if isinstance(event, ControlsChecked) else None
-    return None
+    event = connection.first_readable(_CHECKED, (run, ControlsChecked.__name__), read_event)
+    return event if isinstance(event, ControlsChecked) else None
 
 
 def latest_comparison(connection: Connection, kernel_key: str, context_key: str) -> Compared | None:
@@ -38,11 +32,8 @@ def latest_comparison(connection: Connection, kernel_key: str, context_key: str)
 
     Raises StoreError when the database can't be read.
     """
-    row = connection.first(_LATEST, (context_key, Compared.__name__, kernel_key))
-    with suppress(BadRow):
-        event = read_event(row) if row is not None else None
-        return event if isinstance(event, Compared) and _is_whole(event) else None
-    return None
+    event = connection.first_readable(_LATEST, (context_key, Compared.__name__, kernel_key), read_event)
+    return event if isinstance(event, Compared) and _is_whole(event) else None
 
 
 def _is_whole(event: Compared) -> bool:

@@ -10,46 +10,58 @@ import os
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlite_utils import Database
 
 from engine.store.errors import (
     SQLITE_ERRORS,
+    BadRow,
     NewerSchema,
-    NotADatabase,
     NotEmmys,
     StoreDamaged,
-    StoreMissing,
+    StoreLocked,
     StoreReadOnly,
-    StoreUnreadable,
     explain,
 )
 from engine.store.migrations import migrate, schema_version
 from engine.store.schema import APPLICATION_ID, SCHEMA, TABLES
+from engine.store.standing import check_file, connect_unlocked
 
 Row = dict[str, Any]
 Parameters = Sequence[object] | Mapping[str, object]
+S = TypeVar("S")
+T = TypeVar("T")
 
 BUSY_S = 10.0
 """How long a writer waits for another writer; a transaction here lasts well under a millisecond."""
+WORD_S = 0.8
+"""How long it waits before whoever asked to be told is told of it."""
 
-_MAGIC = b"SQLite format 3\0"
+MOST_LEFT_OUT = 1000
+"""Sentences about rows that can't be read that are kept: nobody reads more."""
+
 _CLOSED = "read-only folder"
 
 
 @dataclass(slots=True)
 class Connection:
-    """`frozen_because` says why what is shown is the file as it was when it was opened; "" where it isn't."""
+    """`frozen_because` says why what is shown is the file as it was when it was opened; "" where it isn't.
+
+    `waiting` is called once a wait for another process's lock has lasted WORD_S. `left_out` has a sentence about each
+    row that was met and can't be read, in order.
+    """
 
     path: Path
     db: Database
     read_only: bool
     frozen_because: str = ""
+    waiting: Callable[[], None] | None = None
+    left_out: dict[str, None] = field(default_factory=dict, repr=False)
     _copy: tempfile.TemporaryDirectory[str] | None = field(default=None, repr=False)
 
     def rows(self, sql: str, parameters: Parameters = ()) -> list[Row]:
@@ -58,31 +70,58 @@ class Connection:
             cursor = self.db.conn.execute(sql, parameters)
             names = [column[0] for column in cursor.description]
             return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
-        except sqlite3.Error as error:
+        except SQLITE_ERRORS as error:
             raise explain(error, self.path) from error
 
     def tuples(self, sql: str, parameters: Parameters = ()) -> list[tuple[Any, ...]]:
         """Like `rows`, for results of many thousand rows."""
         try:
             return self.db.conn.execute(sql, parameters).fetchall()
-        except sqlite3.Error as error:
+        except SQLITE_ERRORS as error:
             raise explain(error, self.path) from error
 
     def first(self, sql: str, parameters: Parameters = ()) -> Row | None:
         return next(iter(self.rows(sql, parameters)), None)
+
+    def readable(self, rows: Iterable[S], read: Callable[[S], T]) -> Iterator[T]:
+        """What `read` makes of each row; one that raises BadRow is left out, and its sentence is kept."""
+        for row in rows:
+            try:
+                yield read(row)
+            except BadRow as error:
+                self.leave_out(error)
+
+    def leave_out(self, error: BadRow) -> None:
+        """Keep the sentence about a row that is left out, up to MOST_LEFT_OUT of them."""
+        if len(self.left_out) < MOST_LEFT_OUT:
+            self.left_out[str(error)] = None
+
+    def first_readable(self, sql: str, parameters: Parameters, read: Callable[[Row], T]) -> T | None:
+        """What `read` makes of the first row that can be read; the others are fetched only where the first can't be."""
+        for limit in (" LIMIT 1", ""):
+            rows = self.rows(sql + limit, parameters)
+            for found in self.readable(rows, read):
+                return found
+            if not rows:
+                break
+        return None
 
     @contextmanager
     def transaction(self) -> Iterator[Database]:
         """All or nothing, committed on leaving. Raises StoreReadOnly on a reader, else what `explain` makes of it."""
         if self.read_only:
             raise StoreReadOnly(f"{self.path} was opened for reading only; open it again for writing")
+        before = self.db.conn.total_changes
         try:
-            self.db.conn.execute("BEGIN IMMEDIATE")
+            _patiently(self.db.conn, lambda: self.db.conn.execute("BEGIN IMMEDIATE"), self.waiting)
             yield self.db
-            self.db.conn.execute("COMMIT")
+            _patiently(self.db.conn, lambda: self.db.conn.execute("COMMIT"), self.waiting)
         except SQLITE_ERRORS as error:
             self._roll_back()
-            raise explain(error, self.path) from error
+            said = explain(error, self.path)
+            if isinstance(said, StoreLocked):
+                said.partly = before > 0
+            raise said from error
         except BaseException:
             self._roll_back()
             raise
@@ -93,7 +132,7 @@ class Connection:
         try:
             self.db.conn.execute("BEGIN")
             yield
-        except sqlite3.Error as error:
+        except SQLITE_ERRORS as error:
             raise explain(error, self.path) from error
         finally:
             self._roll_back()
@@ -117,12 +156,14 @@ class Connection:
                 self.db.conn.execute("ROLLBACK")
 
 
-def open_connection(path: Path, *, read_only: bool, create: bool) -> Connection:
+def open_connection(
+    path: Path, *, read_only: bool, create: bool, waiting: Callable[[], None] | None = None
+) -> Connection:
     """Raises the StoreError of whatever is wrong with the path, the folder, the file or its schema."""
     path = path.expanduser().absolute()
     try:
-        _check_file(path, read_only=read_only, create=create)
-        connection = _open_reader(path) if read_only else _open_writer(path)
+        check_file(path, read_only=read_only, create=create)
+        connection = _open_reader(path) if read_only else _open_writer(path, waiting)
     except SQLITE_ERRORS as error:
         raise explain(error, path) from error
     try:
@@ -135,64 +176,56 @@ def open_connection(path: Path, *, read_only: bool, create: bool) -> Connection:
         raise
 
 
-def is_database(path: Path) -> bool:
-    """Whether a file is there that begins as every SQLite database does. One that can't be read is none."""
-    if not path.is_file():
-        return False
-    try:
-        with path.open("rb") as file:
-            return file.read(len(_MAGIC)) == _MAGIC
-    except OSError:
-        return False
-
-
-def _check_file(path: Path, *, read_only: bool, create: bool) -> None:
-    if path.is_dir():
-        raise NotADatabase(f"{path} is a folder; name a file in it")
-    if not path.exists():
-        if read_only or not create:
-            raise StoreMissing(f"there is no database at {path}; `emmy tune` writes one, `--demo` shows a recorded one")
-        path.parent.mkdir(parents=True, exist_ok=True)
-    elif not os.access(path, os.R_OK):
-        raise StoreUnreadable(f"{path} can't be read; ask its owner for access, or name another database with --db")
-    elif path.stat().st_size:
-        with path.open("rb") as file:
-            if file.read(len(_MAGIC)) != _MAGIC:
-                raise NotADatabase(f"{path} is no SQLite database; name another file, and Emmy creates it")
-    elif read_only or not create:
-        raise NotADatabase(f"{path} is empty; `emmy tune --db {path}` fills it")
-    if not read_only:
-        for needed in (path, path.parent):
-            if needed.exists() and not os.access(needed, os.W_OK):
-                what = "the folder" if needed.is_dir() else "the file"
-                raise StoreReadOnly(
-                    f"{what} {needed} can't be written; make it writable, or name a database elsewhere with --db"
-                )
-
-
-def _connect(path: Path, query: str) -> Database:
+def _connect(path: Path, query: str, waiting: Callable[[], None] | None = None) -> Database:
     connection = sqlite3.connect(
-        f"{path.as_uri()}?{query}", uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False
+        f"{path.as_uri()}?{query}",
+        uri=True,
+        timeout=BUSY_S,
+        isolation_level=None,
+        check_same_thread=False,
     )
     try:
         connection.execute("PRAGMA trusted_schema = OFF")
-        connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
+        _patiently(connection, lambda: connection.execute("SELECT count(*) FROM sqlite_master").fetchall(), waiting)
     except BaseException:
         connection.close()
         raise
     return Database(connection, execute_plugins=False)
 
 
-def _open_writer(path: Path) -> Connection:
-    db = _connect(path, "mode=rwc")
+def _patiently(connection: sqlite3.Connection, step: Callable[[], T], waiting: Callable[[], None] | None) -> T:
+    """Take a step that may have to await another process's lock, BUSY_S at most; `waiting` hears of it twice."""
+    if waiting is None:
+        return step()
     try:
-        _check_owner(db, path)
-        for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON"):
+        for seconds in (WORD_S, (BUSY_S - WORD_S) / 2):
+            _wait_at_most(connection, seconds)
+            try:
+                return step()
+            except sqlite3.OperationalError as error:
+                if not str(error.sqlite_errorname).startswith("SQLITE_BUSY"):
+                    raise
+            waiting()
+        return step()
+    finally:
+        _wait_at_most(connection, BUSY_S)
+
+
+def _wait_at_most(connection: sqlite3.Connection, seconds: float) -> None:
+    connection.execute(f"PRAGMA busy_timeout = {round(seconds * 1000)}").fetchall()
+
+
+def _open_writer(path: Path, waiting: Callable[[], None] | None) -> Connection:
+    db = _connect(path, "mode=rwc", waiting)
+    try:
+        _check_owner(db, path, read_only=False)
+        _patiently(db.conn, lambda: db.conn.execute("PRAGMA journal_mode = WAL").fetchall(), waiting)
+        for pragma in ("synchronous = NORMAL", "foreign_keys = ON"):
             db.conn.execute(f"PRAGMA {pragma}").fetchall()
     except BaseException:
         db.close()
         raise
-    return Connection(path, db, read_only=False)
+    return Connection(path, db, read_only=False, waiting=waiting)
 
 
 def _open_reader(path: Path) -> Connection:
@@ -214,8 +247,9 @@ def _open_frozen(path: Path) -> Connection:
         return Connection(path, _connect(path, "immutable=1"), read_only=True, frozen_because=_CLOSED)
     folder = tempfile.TemporaryDirectory(prefix="emmy-")
     try:
-        for file in (path, log):
-            shutil.copyfile(file, Path(folder.name) / file.name)
+        with closing(connect_unlocked(path)) as origin:
+            (Path(folder.name) / path.name).write_bytes(origin.serialize())
+        shutil.copyfile(log, Path(folder.name) / log.name)  # SQLite locks no byte of a log
         db = _connect(Path(folder.name) / path.name, "mode=rw")
         db.conn.execute("PRAGMA query_only = ON")
     except BaseException:
@@ -224,17 +258,18 @@ def _open_frozen(path: Path) -> Connection:
     return Connection(path, db, read_only=True, frozen_because=_CLOSED, _copy=folder)
 
 
-def _check_owner(db: Database, path: Path) -> None:
+def _check_owner(db: Database, path: Path, *, read_only: bool) -> None:
     """Nothing is written into another program's database, not even a journal mode."""
     if not db.table_names():
         return
     if db.conn.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
-        raise NotEmmys(f"{path} is a database of another program; name another file, and Emmy creates it")
+        created = "" if read_only else ", and Emmy creates it"
+        raise NotEmmys(f"{path} is a database of another program; name another file{created}")
 
 
 def _with_current_schema(connection: Connection) -> Connection:
     db, path = connection.db, connection.path
-    _check_owner(db, path)
+    _check_owner(db, path, read_only=connection.read_only)
     version = _known_version(connection)
     if version < SCHEMA and connection.read_only:
         if version == 0:
@@ -252,8 +287,10 @@ def _known_version(connection: Connection) -> int:
     path = connection.path
     try:
         version = schema_version(connection.db)
-    except ValueError:
-        raise StoreDamaged(f"{path} names no valid schema version; name another database with --db") from None
+    except UnicodeDecodeError:
+        raise
+    except ValueError as error:
+        raise StoreDamaged(f"{path} is damaged ({error}); name another database with --db") from None
     if version > SCHEMA:
         raise NewerSchema(
             f"{path} was written by a newer Emmy (schema {version}, this one knows {SCHEMA}): upgrade emmy-tui"
@@ -279,10 +316,10 @@ def upgrade_file(path: Path) -> None:
     """
     path = path.expanduser().absolute()
     try:
-        _check_file(path, read_only=True, create=False)
+        check_file(path, read_only=True, create=False)
         reader = _open_reader(path)
         try:
-            _check_owner(reader.db, path)
+            _check_owner(reader.db, path, read_only=True)
             older = 0 < _known_version(reader) < SCHEMA
         finally:
             reader.close()

@@ -56,7 +56,9 @@ class StoreFull(StoreError):
 
 
 class StoreLocked(StoreError):
-    pass
+    """`partly`: transactions before the one that the lock stopped were stored through the same connection."""
+
+    partly = False
 
 
 class StoreDamaged(StoreError):
@@ -72,20 +74,19 @@ _SCARCE_BYTES = 64 * 1024
 
 
 def explain(error: Exception, path: Path) -> StoreError:
-    """The StoreError that says in words what a sqlite3.Error or an OSError at `path` means."""
+    """The StoreError that says in words what one of SQLITE_ERRORS at `path` means."""
     if isinstance(error, OSError):
         return _explain_os(error, path)
     name = str(getattr(error, "sqlite_errorname", None) or "")
     text = str(error)
+    if isinstance(error, UnicodeDecodeError) or "decode to UTF-8" in text:
+        return _damaged(path, "a text in it is no UTF-8")
     if name.startswith("SQLITE_FULL") or (name.startswith("SQLITE_IOERR") and _is_full(path)):
         return _full(path)
     if name.startswith("SQLITE_NOTADB"):
-        return NotADatabase(f"{path} is no SQLite database; name another file, and Emmy creates it")
+        return NotADatabase(f"{path} is no SQLite database; name another file")
     if name.startswith("SQLITE_CORRUPT"):
-        return StoreDamaged(
-            f"{path} is damaged ({text}); save what can be read with `sqlite3 {path} .recover`, "
-            "or name another database with --db"
-        )
+        return _damaged(path, text)
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return StoreLocked(f"{path} is locked by another process that writes it; wait for it, or name another database")
     if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_AUTH")):
@@ -106,6 +107,13 @@ def _explain_os(error: OSError, path: Path) -> StoreError:
     return StoreError(f"{path}: {error.strerror or error}; name another database with --db")
 
 
+def _damaged(path: Path, what: str) -> StoreDamaged:
+    return StoreDamaged(
+        f"{path} is damaged ({what}); save what can be read with `sqlite3 {path} .recover`, "
+        "or name another database with --db"
+    )
+
+
 def _full(path: Path) -> StoreFull:
     return StoreFull(
         f"no space left on the disk of {path}; everything measured before is kept, free some space and run it again"
@@ -119,4 +127,5 @@ def _is_full(path: Path) -> bool:
         return False
 
 
-SQLITE_ERRORS = (sqlite3.Error, OSError)
+SQLITE_ERRORS = (sqlite3.Error, OSError, UnicodeDecodeError)
+"""What SQLite, its file and a damaged text in it raise."""

@@ -7,19 +7,22 @@ good ones share explains nothing. Where nothing worked, the other failures are t
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.knobs import canonical_position
 from engine.store.connection import Connection, Row
+from engine.store.errors import BadRow
 from engine.store.matching import matching_kernels
-from engine.store.rows import read_many_knobs
+from engine.store.rows import candidate_row, read_many_knobs
 from engine.vocabulary import KnobValue, Regime
 
 Knobs = dict[str, KnobValue]
+Values = tuple[Any, ...]
 Place = tuple[str, str]
 """A kernel key and a context key: candidates are compared within it."""
 
@@ -94,14 +97,14 @@ class _Group:
 
 
 _RANKING_FAILED = (
-    "SELECT kernel_key, context_key, schedule, failure_kind, normalized_cause, id FROM measurement "
+    "SELECT id, schedule, kernel_key, context_key, failure_kind, normalized_cause, id FROM measurement "
     "WHERE status = 'failed' AND kernel_key = ? ORDER BY id"
 )
 _DEPLOY_FAILED = (
-    "SELECT kernel_key, context_key, schedule, deploy_failure, deploy_normalized_cause, rowid FROM node "
+    "SELECT key, schedule, kernel_key, context_key, deploy_failure, deploy_normalized_cause, rowid FROM node "
     "WHERE deploy_status IS NOT NULL AND deploy_status = 'failed' AND kernel_key = ? ORDER BY rowid"
 )
-_WORKED = "SELECT schedule FROM measurement WHERE kernel_key = ? AND context_key = ? AND status = 'ok'"
+_WORKED = "SELECT id, schedule FROM measurement WHERE kernel_key = ? AND context_key = ? AND status = 'ok'"
 
 
 def failure_clusters(connection: Connection, kernel_text: str) -> tuple[FailureCluster, ...]:
@@ -111,8 +114,7 @@ def failure_clusters(connection: Connection, kernel_text: str) -> tuple[FailureC
     for key in kernels:
         for regime, sql in ((Regime.RANKING, _RANKING_FAILED), (Regime.DEPLOY, _DEPLOY_FAILED)):
             rows = connection.tuples(sql, (key,))
-            knobs = read_many_knobs([row[2] for row in rows])
-            for (kernel, context, _, kind, cause, rowid), values in zip(rows, knobs, strict=True):
+            for (_, _, kernel, context, kind, cause, rowid), values in _with_knobs(connection, rows, regime, key):
                 clusters[cause or ""].append(_Failed((kernel, context), values, kind or "", rowid, regime))
     places = {failed.place for rows in clusters.values() for failed in rows}
     worked = {place: _worked(connection, place) for place in sorted(places)}
@@ -125,7 +127,20 @@ def failure_clusters(connection: Connection, kernel_text: str) -> tuple[FailureC
 
 
 def _worked(connection: Connection, place: Place) -> _Group:
-    return _Group(read_many_knobs([row[0] for row in connection.tuples(_WORKED, place)]))
+    rows = connection.tuples(_WORKED, place)
+    return _Group([knobs for _, knobs in _with_knobs(connection, rows, Regime.RANKING, place[0])])
+
+
+def _with_knobs(
+    connection: Connection, rows: Sequence[Values], regime: Regime, kernel: str
+) -> Iterator[tuple[Values, Knobs]]:
+    """The rows, each of its number, its schedule and more, with their knobs; what can't be read is left out."""
+    found = read_many_knobs([row[1] for row in rows], lambda place: candidate_row(regime, rows[place][0], kernel))
+    for row, knobs in zip(rows, found, strict=True):
+        if isinstance(knobs, BadRow):
+            connection.leave_out(knobs)
+        else:
+            yield row, knobs
 
 
 def _example(connection: Connection, failed: _Failed) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 from engine.events import Event, GroupingsExplored, NodeState, RunFinished, RunStarted, StateChanged
 from engine.store import reads
@@ -16,7 +17,7 @@ from engine.store.connection import Connection, Row
 from engine.store.event_rows import node_opened, node_visited, read_event, run_finished, run_started
 from engine.store.history import nodes_taken_over
 from engine.store.records import StoredRun
-from engine.store.rows import named_row, unreal
+from engine.store.rows import named_row, time_or_none
 
 Numbered = tuple[int, Event]
 
@@ -45,10 +46,10 @@ class RunReader:
             stored = reads.run(self.connection, self.run)
             journal = self.connection.rows(_EVENTS, (self.run, self.seq))
             nodes = self.connection.rows(_NODES, (self.run, self.seq))
-        numbered = [(row["seq"], read_event(row)) for row in journal]
+        numbered = list(self.connection.readable(journal, _numbered_event))
         numbered += [item for row in nodes for item in self._node_events(row)]
         numbered.sort(key=lambda item: item[0])
-        self.seq = max([self.seq, *(row["seq"] for row in (*journal, *nodes))])
+        self.seq = max([self.seq, *(row["seq"] for row in (*journal, *nodes) if isinstance(row["seq"], int))])
         ended = stored.ended_at is not None
         events = [event for _, event in numbered]
         if not self.started:
@@ -58,11 +59,8 @@ class RunReader:
     def _node_events(self, row: Row) -> Iterator[Numbered]:
         if row["key"] not in self.opened:
             self.opened.add(row["key"])
-            yield row["opened"], node_opened(row)
-        with named_row(f"node {row['key']}"):
-            best_us = unreal(row["best_us"])
-        if row["visits"] or best_us is not None or row["state"] != NodeState.OPEN:
-            yield row["seq"], node_visited(row, row["visits"], best_us, row["state"])
+            yield from self.connection.readable([row], _numbered_opening)
+        yield from (visit for visit in self.connection.readable([row], _numbered_visit) if visit is not None)
 
     def _framed(self, stored: StoredRun, events: list[Event], *, ended: bool) -> list[Event]:
         """Add what the run's own row says: a start, a state and an end that the journal doesn't hold."""
@@ -82,15 +80,43 @@ class RunReader:
             changed = StateChanged(at=at, state=stored.state, reason=stored.reason or "")
             events.append(changed) if ended else events.insert(_after_start(events), changed)
         if ended and not self.finished:
-            events += run_finished(stored, at)
+            for finished in self.connection.readable([stored], partial(run_finished, at=at)):
+                events += finished
         return events
+
+
+def _numbered_event(row: Row) -> Numbered:
+    event = read_event(row)
+    with named_row(f"row {row['seq']} of table event"):
+        return _place(row["seq"]), event
+
+
+def _place(value: object) -> int:
+    """Where a change stands among all. Raises ValueError for what is no number."""
+    if type(value) is not int:
+        raise ValueError(f"{str(value)[:40]!r} is no place among the changes")
+    return value
+
+
+def _numbered_opening(row: Row) -> Numbered:
+    event = node_opened(row)
+    with named_row(f"row {row['key']} of table node"):
+        return _place(row["opened"]), event
+
+
+def _numbered_visit(row: Row) -> Numbered | None:
+    """None for a node that nothing happened to yet."""
+    with named_row(f"row {row['key']} of table node"):
+        best_us, seq = time_or_none(row["best_us"]), _place(row["seq"])
+    if not row["visits"] and best_us is None and row["state"] == NodeState.OPEN:
+        return None
+    return seq, node_visited(row, row["visits"], best_us, row["state"])
 
 
 def groupings_explored(connection: Connection, run: str) -> GroupingsExplored | None:
     """How far the run's outer search got, if it came to its end and said so."""
-    sql = "SELECT seq, at, kind, body FROM event WHERE run = ? AND kind = ? ORDER BY seq DESC LIMIT 1"
-    row = connection.first(sql, (run, GroupingsExplored.__name__))
-    event = read_event(row) if row is not None else None
+    sql = "SELECT seq, at, kind, body FROM event WHERE run = ? AND kind = ? ORDER BY seq DESC"
+    event = connection.first_readable(sql, (run, GroupingsExplored.__name__), read_event)
     return event if isinstance(event, GroupingsExplored) else None
 
 

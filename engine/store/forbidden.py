@@ -93,11 +93,11 @@ def forbid_again(connection: Connection, corner: int) -> None:
 def forbidden(connection: Connection, *, history: bool = False) -> tuple[ForbiddenCorner, ...]:
     """The corners in force, oldest first; with `history` the ended ones too."""
     where = "" if history else "WHERE removed_at IS NULL"
-    return tuple(_corner(row) for row in connection.rows(f"SELECT * FROM forbidden {where} ORDER BY id"))
+    return tuple(connection.readable(connection.rows(f"SELECT * FROM forbidden {where} ORDER BY id"), _corner))
 
 
 def _corner(row: Row) -> ForbiddenCorner:
-    with named_row(f"forbidden corner {row['id']}"):
+    with named_row(f"row {row['id']} of table forbidden"):
         knobs = tuple(sorted(read_knobs(row["knobs"]).items()))
         return ForbiddenCorner(
             id=int(row["id"]),

@@ -6,6 +6,7 @@ Every node on the way to one of the run's measured leaves is rebuilt, with a vis
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from engine.events import Event, Measured, NodeState
 from engine.store.connection import Connection, Row
@@ -27,10 +28,12 @@ def nodes_taken_over(connection: Connection, events: Sequence[Event], opened: se
     taken = [row for key, row in rows.items() if row is not None and key in below and key not in opened]
     for row in sorted(taken, key=_depth):
         opened.add(row["key"])
-        yield node_opened(row)
         trials_below = below[row["key"]]
         best_us = min((trial.us for trial in trials_below if trial.us is not None), default=None)
-        yield node_visited(row, len(trials_below), best_us, _state(row["key"], trials_below))
+        visit = partial(node_visited, visits=len(trials_below), best_us=best_us, state=_state(row["key"], trials_below))
+        for event in connection.readable([row], node_opened):
+            yield event
+            yield from connection.readable([row], visit)
 
 
 def _depth(row: Row) -> int:

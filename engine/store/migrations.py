@@ -5,6 +5,7 @@ A migration adds and converts; it never drops a row. The position in MIGRATIONS 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from sqlite_utils import Database
@@ -12,16 +13,28 @@ from sqlite_utils import Database
 from engine.store.schema import add_dependent_launches, add_steering, create_tables
 
 Migration = Callable[[Database], None]
+VERSION = re.compile(r"[1-9][0-9]{0,8}")
 
 MIGRATIONS: tuple[Migration, ...] = (create_tables, add_dependent_launches, add_steering)
 
 
 def schema_version(db: Database) -> int:
-    """The version that `meta` names; 0 for a database without tables. Raises ValueError if it isn't a number."""
-    if not db.table("meta").exists():
+    """The version that `meta` names, from 1 on; 0 for a database without tables.
+
+    Raises ValueError, which says what is wrong, for one that has tables and names no such version.
+    """
+    tables = db.table_names()
+    if not tables:
         return 0
-    row = next(iter(list(db.query("SELECT value FROM meta WHERE key = 'schema'"))), None)
-    return int(row["value"]) if row else 0
+    row = None
+    if "meta" in tables and {"key", "value"} <= set(db.table("meta").columns_dict):
+        row = next(iter(list(db.query("SELECT value FROM meta WHERE key = 'schema'"))), None)
+    if row is None:
+        raise ValueError("it has tables, and its table meta names no schema version")
+    said = row["value"]
+    if not isinstance(said, str) or VERSION.fullmatch(said) is None:
+        raise ValueError(f"its table meta names the schema version {str(said)[:40]!r}")
+    return int(said)
 
 
 def migrate(db: Database, migrations: Sequence[Migration] = MIGRATIONS) -> None:

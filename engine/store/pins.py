@@ -6,18 +6,21 @@ and when; undoing marks back. At most one pin of a kernel and context is in forc
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from engine.store.connection import Connection, Row
 from engine.store.errors import StoreError
+from engine.store.reads import best, fastest_of, measurement
 from engine.store.rows import named_row, text, unreal
+from engine.store.run_results import context_noise_share
 from engine.store.typed import checked
-from engine.vocabulary import Pin, Schedule
+from engine.vocabulary import Measurement, Pin, Regime, Schedule, Timing, Verdict
 
-FASTER_BY = 1.02
-"""A pin is overtaken when something measured is faster by more than 2 %: below, the two are one within the noise."""
+Judge = Callable[[Timing, Timing, float | None], Verdict]
+"""How the second time compares with the first, given the noise floor of the machine (a share, None: not measured)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,8 @@ class Standing(StrEnum):
 class PinStanding:
     """A pin in force beside its kernel's best. `us` and `best_us` are deploy times where both have one, else ranking.
 
-    `gap` is us / best_us - 1, None unless both are known. OTHER_CONTEXT: the newest run used other versions or chips.
+    `gap` is us / best_us - 1, None unless both are known; `noise_share` is the noise floor that the context's newest
+    run measured. OTHER_CONTEXT: the newest run used other versions or chips.
     """
 
     stored: StoredPin
@@ -66,6 +70,7 @@ class PinStanding:
     best_schedule: Schedule | None
     gap: float | None
     standing: Standing
+    noise_share: float | None = None
 
 
 def put_pin(connection: Connection, pin: Pin, context_key: str) -> PinChange:
@@ -117,51 +122,43 @@ def _end(conn: Any, kernel_key: str, context_key: str, at: float) -> tuple[int, 
 def pins(connection: Connection, *, history: bool = False) -> tuple[StoredPin, ...]:
     """The pins in force, oldest first; with `history` the ended ones too."""
     where = "" if history else "WHERE removed_at IS NULL"
-    return tuple(_stored(row) for row in connection.rows(f"SELECT * FROM pin {where} ORDER BY id"))
+    return tuple(connection.readable(connection.rows(f"SELECT * FROM pin {where} ORDER BY id"), _stored))
 
 
 def _stored(row: Row) -> StoredPin:
-    with named_row(f"pin {row['id']}"):
+    with named_row(f"row {row['id']} of table pin"):
         schedule = Schedule.from_key(row["schedule"])
         pin = Pin(row["kernel_key"], schedule, row["author"] or "", float(row["at"] or 0.0), row["note"] or "")
         checked(pin)
         return StoredPin(int(row["id"]), pin, row["context_key"] or "", unreal(row["removed_at"]))
 
 
-_TIMES = """
-SELECT m.schedule, m.status, m.median_us, d.us AS deploy_us FROM measurement AS m LEFT JOIN (
-    SELECT schedule, min(deploy_us) AS us FROM node
-    WHERE deploy_status IS NOT NULL AND deploy_status = 'ok' AND kernel_key = :kernel AND context_key = :context
-    GROUP BY schedule
-) AS d ON d.schedule = m.schedule
-WHERE m.kernel_key = :kernel AND m.context_key = :context
-"""
-
-
-def pin_standings(connection: Connection) -> tuple[PinStanding, ...]:
-    """Every pin in force with how it stands, oldest first."""
+def pin_standings(connection: Connection, judge: Judge) -> tuple[PinStanding, ...]:
+    """Every pin in force with how it stands, oldest first; `judge` says whether the best is faster than the pin."""
     newest = connection.first("SELECT context_key FROM run ORDER BY started_at DESC, rowid DESC LIMIT 1")
     current = newest["context_key"] if newest else ""
-    return tuple(_standing(connection, stored, current) for stored in pins(connection))
+    in_force = pins(connection)
+    noise = {key: context_noise_share(connection, key) for key in {stored.context_key for stored in in_force}}
+    return tuple(_standing(connection, one, current, noise[one.context_key], judge) for one in in_force)
 
 
-def _standing(connection: Connection, stored: StoredPin, current: str) -> PinStanding:
+def _standing(
+    connection: Connection, stored: StoredPin, current: str, noise: float | None, judge: Judge
+) -> PinStanding:
     pin = stored.pin
     kernel = connection.first("SELECT label, family, shape FROM kernel WHERE key = ?", (pin.kernel_key,)) or {}
     context = connection.first("SELECT gpu FROM context WHERE key = ?", (stored.context_key,)) or {}
-    where = {"kernel": pin.kernel_key, "context": stored.context_key, "schedule": pin.schedule.key}
-    own = connection.first(f"{_TIMES} AND m.schedule = :schedule", where)
-    column = "deploy_us" if own and own["deploy_us"] is not None else "median_us"
-    best = connection.first(
-        f"{_TIMES} AND m.status = 'ok' AND {'d.us' if column == 'deploy_us' else 'm.median_us'} IS NOT NULL "
-        f"ORDER BY {'d.us' if column == 'deploy_us' else 'm.median_us'}, m.id LIMIT 1",
-        where,
-    )
-    with named_row(f"a time of kernel {pin.kernel_key}"):
-        us, best_us = unreal(own[column]) if own else None, unreal(best[column]) if best else None
-    gap = us / best_us - 1 if us is not None and best_us else None
-    with named_row(f"the best schedule of kernel {pin.kernel_key}"):
-        best_schedule = Schedule.from_key(best["schedule"]) if best else None
+    of_pin = (connection, pin.kernel_key, pin.schedule, stored.context_key)
+    own = measurement(*of_pin, Regime.RANKING) or measurement(*of_pin, Regime.DEPLOY)
+    mine = fastest_of(*of_pin, Regime.DEPLOY)
+    regime = Regime.DEPLOY if mine is not None else Regime.RANKING
+    mine = mine or fastest_of(*of_pin, regime)
+    fastest = best(connection, pin.kernel_key, stored.context_key, regime)
+    us, best_us = mine.median_us if mine else None, fastest.us if fastest else None
+    standing = _state(own, us, other=stored.context_key != current)
+    of_best = fastest.timing if fastest and us != best_us else None
+    if standing is Standing.OK and mine and of_best and judge(mine, of_best, noise) is Verdict.FASTER:
+        standing = Standing.FASTER
     return PinStanding(
         stored=stored,
         label=str(kernel.get("label") or kernel.get("family") or pin.kernel_key),
@@ -169,17 +166,17 @@ def _standing(connection: Connection, stored: StoredPin, current: str) -> PinSta
         gpu=str(context.get("gpu") or ""),
         us=us,
         best_us=best_us,
-        best_schedule=best_schedule,
-        gap=gap,
-        standing=_verdict(own, us, best_us, other=stored.context_key != current),
+        best_schedule=fastest.schedule if fastest else None,
+        gap=us / best_us - 1 if us is not None and best_us else None,
+        standing=standing,
+        noise_share=noise,
     )
 
 
-def _verdict(own: Row | None, us: float | None, best_us: float | None, *, other: bool) -> Standing:
+def _state(own: Measurement | None, us: float | None, *, other: bool) -> Standing:
+    """How a pin stands by itself: OK for one that has a time."""
     if other:
         return Standing.OTHER_CONTEXT
     if own is None:
         return Standing.UNMEASURED
-    if us is None:
-        return Standing.FAILED
-    return Standing.FASTER if best_us is not None and us > best_us * FASTER_BY else Standing.OK
+    return Standing.FAILED if us is None else Standing.OK

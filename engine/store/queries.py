@@ -76,12 +76,14 @@ def kernel_variants(connection: Connection, kernel_text: str, top: int) -> tuple
 
 
 def _best_rows(connection: Connection, kernel_key: str, context_key: str, top: int) -> tuple[VariantRow, ...]:
-    numbers = candidate_numbers(connection, CandidateQuery(kernel_key, context=context_key, sort=BEST))[: max(top, 0)]
+    numbers = candidate_numbers(connection, CandidateQuery(kernel_key, context=context_key, sort=BEST))
     found: list[Candidate] = []
-    for start in range(0, len(numbers), PAGE_LIMIT):
-        page = numbers[start : start + PAGE_LIMIT]
+    start = 0
+    while start < len(numbers) and len(found) < top:
+        page = numbers[start : start + min(PAGE_LIMIT, top - len(found))]
         rows = candidate_rows(connection, page)
         found += [rows[number] for number in page if number in rows]
+        start += len(page)
     return tuple(_variant(rank, row) for rank, row in enumerate(found, start=1))
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
+from functools import partial
+from typing import Any
 
 from engine.ir.json_form import grouping_from_json, grouping_to_json, kernel_from_json, program_from_json
 from engine.ir.kernel import Kernel
@@ -19,19 +21,22 @@ from engine.store.rows import (
     ASSEMBLED_COLUMNS,
     DEPLOY_COLUMNS,
     PDL_COLUMNS,
+    AssemblyColumns,
+    candidate_row,
     named_row,
     read_measurement,
     read_schedules,
     schedules_text,
-    unreal,
+    time_or_none,
+    time_us,
 )
 from engine.store.typed import checked
 from engine.store.writes import plan_key
-from engine.vocabulary import Context, Measurement, Regime, Schedule, Target
+from engine.vocabulary import Context, Measurement, Regime, Schedule, Target, Timing
 
 _RANKING = "SELECT * FROM measurement WHERE kernel_key = ? AND context_key = ?"
 _DEPLOY = (
-    f"SELECT kernel_key, schedule, context_key, {', '.join(DEPLOY_COLUMNS.values())} FROM node "
+    f"SELECT key, kernel_key, schedule, context_key, {', '.join(DEPLOY_COLUMNS.values())} FROM node "
     "WHERE deploy_status IS NOT NULL AND kernel_key = ? AND context_key = ?"
 )
 
@@ -39,16 +44,31 @@ _DEPLOY = (
 def last_heard(connection: Connection, run: str) -> float | None:
     """When a run wrote its last event, in seconds since 1970; None if it wrote none."""
     row = connection.first("SELECT max(at) AS at FROM event WHERE run = ?", (run,))
-    return None if row is None or row["at"] is None else float(row["at"])
+    return float(row["at"]) if row is not None and isinstance(row["at"], float | int) else None
 
 
 def measurement(
     connection: Connection, kernel_key: str, schedule: Schedule, context_key: str, regime: Regime
 ) -> Measurement | None:
-    sql = _RANKING if regime is Regime.RANKING else f"{_DEPLOY} AND 1"
-    order = "" if regime is Regime.RANKING else " ORDER BY deploy_status = 'ok' DESC, deploy_at, key LIMIT 1"
-    row = connection.first(f"{sql} AND schedule = ?{order}", (kernel_key, context_key, schedule.key))
-    return read_measurement(row, regime) if row else None
+    sql = f"{_RANKING} AND schedule = ?"
+    if regime is Regime.DEPLOY:
+        sql = f"{_DEPLOY} AND schedule = ? ORDER BY deploy_status = 'ok' DESC, deploy_at, key"
+    return connection.first_readable(sql, (kernel_key, context_key, schedule.key), _of(regime))
+
+
+def _of(regime: Regime) -> Callable[[Row], Measurement]:
+    return partial(read_measurement, regime=regime)
+
+
+def fastest_of(
+    connection: Connection, kernel_key: str, schedule: Schedule, context_key: str, regime: Regime
+) -> Timing | None:
+    """The fastest time of one schedule in a regime, with its samples; None where it has no time."""
+    sql = f"{_RANKING} AND schedule = ? AND status = 'ok' ORDER BY median_us"
+    if regime is Regime.DEPLOY:
+        sql = f"{_DEPLOY} AND schedule = ? AND deploy_status = 'ok' ORDER BY deploy_us, key"
+    found = connection.first_readable(sql, (kernel_key, context_key, schedule.key), _of(regime))
+    return found.timing if found is not None else None
 
 
 WITHOUT_CONTROLS = """ AND schedule NOT GLOB '*"ACF":"[0-9a-f]*'"""
@@ -64,11 +84,24 @@ def best(
         sql = f"{_RANKING} AND status = 'ok'{only} AND median_us = (SELECT min(median_us) FROM measurement "
         sql += f"WHERE kernel_key = ? AND context_key = ? AND status = 'ok'{only})"
         rows = connection.rows(sql, where * 2)
+        tied = list(connection.readable(rows, _of(regime)))
+        if rows and not tied:
+            all_of_them = f"{_RANKING} AND status = 'ok'{only} ORDER BY median_us"
+            tied = _fastest(connection, connection.rows(all_of_them, where), regime)
     else:
         rows = connection.rows(f"{_DEPLOY} AND deploy_status = 'ok'{only} ORDER BY deploy_us", where)
-        rows = [row for row in rows if row["deploy_us"] == rows[0]["deploy_us"]]
-    tied = [read_measurement(row, regime) for row in rows]
+        tied = _fastest(connection, rows, regime)
     return min(tied, key=lambda m: [canonical_position(*knob) for knob in m.schedule.knobs], default=None)
+
+
+def _fastest(connection: Connection, rows: Sequence[Row], regime: Regime) -> list[Measurement]:
+    """The fastest that can be read, several where they tie; the rows are in the order of their times."""
+    tied: list[Measurement] = []
+    for found in connection.readable(rows, _of(regime)):
+        if tied and found.us != tied[0].us:
+            break
+        tied.append(found)
+    return tied
 
 
 def second_best(
@@ -77,37 +110,48 @@ def second_best(
     """The fastest ok measurement of another schedule."""
     deploy = regime is Regime.DEPLOY
     status, time = ("deploy_status", "deploy_us") if deploy else ("status", "median_us")
-    sql = f"{_DEPLOY if deploy else _RANKING} AND {status} = 'ok' AND schedule <> ? ORDER BY {time}, schedule LIMIT 1"
-    row = connection.first(sql, (kernel_key, context_key, schedule.key))
-    return read_measurement(row, regime) if row else None
+    sql = f"{_DEPLOY if deploy else _RANKING} AND {status} = 'ok' AND schedule <> ? ORDER BY {time}, schedule"
+    return connection.first_readable(sql, (kernel_key, context_key, schedule.key), _of(regime))
 
 
 def schedules(connection: Connection, kernel_key: str, context_key: str) -> tuple[Schedule, ...]:
     """Every schedule with a ranking row, in the order in which the rows were written."""
-    sql = "SELECT schedule FROM measurement WHERE kernel_key = ? AND context_key = ? ORDER BY id"
-    keys = [str(row[0]) for row in connection.tuples(sql, (kernel_key, context_key))]
-    with named_row(f"a schedule of kernel {kernel_key}"):
-        return tuple(Schedule.from_key(key) for key in keys)
+    sql = "SELECT id, schedule FROM measurement WHERE kernel_key = ? AND context_key = ? ORDER BY id"
+    rows = connection.tuples(sql, (kernel_key, context_key))
+    return tuple(connection.readable(rows, partial(_read_schedule, kernel_key, Regime.RANKING)))
+
+
+def _read_schedule(kernel_key: str, regime: Regime, row: tuple[Any, ...]) -> Schedule:
+    """Of a row that begins with its number and its schedule."""
+    with named_row(candidate_row(regime, row[0], kernel_key)):
+        return Schedule.from_key(row[1])
+
+
+def _read_time(kernel_key: str, regime: Regime, row: tuple[Any, ...]) -> tuple[Schedule, float]:
+    """Of a row of its number, its schedule and its time."""
+    with named_row(candidate_row(regime, row[0], kernel_key)):
+        return Schedule.from_key(row[1]), time_us(row[2])
 
 
 def timed(connection: Connection, kernel_key: str, context_key: str) -> dict[Schedule, float]:
     """Every candidate that was timed, with its deploy time where there is one, else its ranking time (us)."""
-    sql = "SELECT schedule, median_us FROM measurement WHERE kernel_key = ? AND context_key = ? AND status = 'ok'"
-    found = dict(connection.tuples(f"{sql} ORDER BY id", (kernel_key, context_key)))
-    deploy = "SELECT schedule, deploy_us FROM node WHERE deploy_status = 'ok' AND kernel_key = ? AND context_key = ?"
-    found |= dict(connection.tuples(f"{deploy} ORDER BY deploy_at DESC, key DESC", (kernel_key, context_key)))
-    with named_row(f"a schedule of kernel {kernel_key}"):
-        return {Schedule.from_key(str(key)): float(us) for key, us in found.items() if us is not None}
+    place = (kernel_key, context_key)
+    sql = "SELECT id, schedule, median_us FROM measurement WHERE kernel_key = ? AND context_key = ? AND status = 'ok'"
+    ranking = connection.tuples(f"{sql} ORDER BY id", place)
+    sql = "SELECT key, schedule, deploy_us FROM node WHERE deploy_status = 'ok' AND kernel_key = ? AND context_key = ?"
+    deploy = connection.tuples(f"{sql} ORDER BY deploy_at DESC, key DESC", place)
+    found = dict(connection.readable(ranking, partial(_read_time, kernel_key, Regime.RANKING)))
+    return found | dict(connection.readable(deploy, partial(_read_time, kernel_key, Regime.DEPLOY)))
 
 
 def context(row: Row) -> Context:
-    with named_row(f"context {row['key']}"):
+    with named_row(f"row {row['key']} of table context"):
         values = {f.name: row[f.name] for f in fields(Context)}
         return checked(Context(**{**values, "cold_l2": bool(row["cold_l2"])}))
 
 
 def contexts(connection: Connection) -> tuple[Context, ...]:
-    return tuple(context(row) for row in connection.rows("SELECT * FROM context ORDER BY rowid"))
+    return tuple(connection.readable(connection.rows("SELECT * FROM context ORDER BY rowid"), context))
 
 
 def target(connection: Connection, context_key: str) -> Target:
@@ -120,11 +164,13 @@ def target(connection: Connection, context_key: str) -> Target:
 
 
 def ceilings(connection: Connection, context_key: str) -> Ceilings | None:
-    """What the GPU of a context reaches; None where it was not measured. Raises BadRow."""
-    row = connection.first("SELECT ceilings FROM context WHERE key = ?", (context_key,))
-    if row is None or not row["ceilings"]:
-        return None
-    with named_row(f"the ceilings of context {context_key}"):
+    """What the GPU of a context reaches; None where it was not measured."""
+    sql = "SELECT key, ceilings FROM context WHERE key = ? AND ceilings <> ''"
+    return connection.first_readable(sql, (context_key,), _ceilings)
+
+
+def _ceilings(row: Row) -> Ceilings:
+    with named_row(f"row {row['key']} of table context (the ceilings of its GPU)"):
         return Ceilings.from_text(row["ceilings"])
 
 
@@ -148,7 +194,7 @@ def kernel(connection: Connection, key: str) -> Kernel:
 
 
 def _kernel(row: Row) -> Kernel:
-    with named_row(f"kernel {row['key']}"):
+    with named_row(f"row {row['key']} of table kernel"):
         found = kernel_from_json(row["body"])
         if found.key != row["key"]:
             raise ValueError("its body is another kernel's")
@@ -159,18 +205,17 @@ _RUN = f"SELECT {', '.join(f.name for f in fields(StoredRun))} FROM run"
 
 
 def _stored_run(row: Row) -> StoredRun:
-    with named_row(f"run {row['id']}"):
+    with named_row(f"row {row['id']} of table run"):
         return checked(StoredRun(**row))
 
 
 def runs(connection: Connection) -> tuple[StoredRun, ...]:
     """Oldest first."""
-    return tuple(_stored_run(row) for row in connection.rows(f"{_RUN} ORDER BY started_at, rowid"))
+    return tuple(connection.readable(connection.rows(f"{_RUN} ORDER BY started_at, rowid"), _stored_run))
 
 
 def latest_run(connection: Connection) -> StoredRun | None:
-    row = connection.first(f"{_RUN} ORDER BY started_at DESC, rowid DESC LIMIT 1")
-    return _stored_run(row) if row else None
+    return connection.first_readable(f"{_RUN} ORDER BY started_at DESC, rowid DESC", (), _stored_run)
 
 
 def run(connection: Connection, run_id: str) -> StoredRun:
@@ -186,28 +231,27 @@ def program(connection: Connection, run_id: str) -> Program:
     row = connection.first("SELECT program FROM run WHERE id = ?", (run_id,))
     if row is None:
         raise StoreError(f"{connection.path} holds no run {run_id!r}")
-    with named_row(f"the program of run {run_id}"):
+    with named_row(f"row {run_id} of table run (the program of run {run_id})"):
         return program_from_json(row["program"])
 
 
 def recorded_groupings(connection: Connection, run_id: str) -> tuple[RecordedGrouping, ...]:
-    return tuple(
-        _recorded_grouping(row)
-        for row in connection.rows("SELECT * FROM grouping WHERE run = ? ORDER BY position", (run_id,))
-    )
+    rows = connection.rows("SELECT * FROM grouping WHERE run = ? ORDER BY position", (run_id,))
+    return tuple(connection.readable(rows, _recorded_grouping))
 
 
 def _recorded_grouping(row: Row) -> RecordedGrouping:
-    with named_row(f"grouping {row['id']}"):
+    with named_row(f"row {row['id']} of table grouping"):
         grouping = grouping_from_json(row["plan"])
+        time_of = partial(time_or_none, may_be_zero=not grouping.calls)
         return RecordedGrouping(
             id=row["id"],
             decisions=grouping.decisions,
             grouping=grouping,
-            sum_us=unreal(row["sum_us"]),
-            assembled_us=unreal(row["assembled_us"]),
+            sum_us=time_of(row["sum_us"]),
+            assembled_us=time_of(row["assembled_us"]),
             reason=row["reason"] or row["cause"] or "",
-            pdl_us=unreal(row["pdl_us"]),
+            pdl_us=time_of(row["pdl_us"]),
             pdl_reason=row["pdl_cause"] or "",
             schedules=read_schedules(row["schedules"]),
         )
@@ -230,8 +274,10 @@ def assembled(
     if schedules is not None:
         sql += "AND g.schedules = ? "
         parameters.append(schedules_text(schedules))
-    row = connection.first(f"{sql} ORDER BY g.{columns.us} IS NULL, g.rowid DESC LIMIT 1", parameters)
-    if row is None:
-        return None
-    with named_row(f"grouping {row['id']}"):
+    order = f"ORDER BY g.{columns.us} IS NULL, g.rowid DESC"
+    return connection.first_readable(f"{sql} {order}", parameters, partial(_read_assembled, columns))
+
+
+def _read_assembled(columns: AssemblyColumns, row: Row) -> RecordedAssembly:
+    with named_row(f"row {row['id']} of table grouping"):
         return read_assembly(columns, row)

@@ -21,13 +21,13 @@ class Recording:
         run = run or store.latest_run()
         if run is None:
             raise StoreError(f"{store.path} holds no run to replay; `emmy tune` records one")
-        contexts = {context.key: context for context in store.contexts()}
-        if run.context_key not in contexts:
+        context = store.context(run.context_key)
+        if context is None:
             raise StoreError(
                 f"{store.path} doesn't say on which GPU run {run.id} was recorded, so it can't be replayed"
             )
         self._store = store
-        self._context = contexts[run.context_key]
+        self._context = context
         self._target = store.target(run.context_key)
 
     @property

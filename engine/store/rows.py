@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
@@ -82,6 +82,18 @@ def unreal(value: Any) -> float | None:
     return None if value is None else float(value)
 
 
+def time_us(value: Any, *, may_be_zero: bool = False) -> float:
+    """A time of a row, in us. Raises ValueError for what is none: no number, not finite, or not above zero."""
+    if type(value) in (float, int) and (0 < value < math.inf or (may_be_zero and value == 0)):
+        return float(value)
+    raise ValueError(f"{str(value)[:40]!r} is no time, which is a finite number of us above zero")
+
+
+def time_or_none(value: Any, *, may_be_zero: bool = False) -> float | None:
+    """`time_us`, or None where the column holds none. Raises ValueError."""
+    return None if value is None else time_us(value, may_be_zero=may_be_zero)
+
+
 def text(value: str) -> str:
     """Text that any SQLite and any terminal accepts: a lone surrogate becomes its escape."""
     return value.encode("utf-8", "backslashreplace").decode()
@@ -115,18 +127,31 @@ def outcome_columns(measurement: Measurement, columns: Mapping[str, str]) -> dic
     return {column: values[field] for field, column in columns.items()}
 
 
+def candidate_row(regime: Regime, number: object, kernel: object) -> str:
+    """What a sentence calls the row of a candidate: the same wherever it is met, so that it is told once.
+
+    `number` is the id of a row of `measurement`, the key of a row of `node`.
+    """
+    table = "measurement" if regime is Regime.RANKING else "node"
+    return f"row {number} of table {table} (a {regime} row of kernel {kernel})"
+
+
 def read_measurement(row: Mapping[str, Any], regime: Regime) -> Measurement:
     """A row of `measurement` or a deploy row of `node`, marked as cached. Raises BadRow."""
     columns = RANKING_COLUMNS if regime is Regime.RANKING else DEPLOY_COLUMNS
-    with named_row(f"the {regime} row of kernel {row['kernel_key']}, {row['schedule']}"):
+    number = row["id"] if regime is Regime.RANKING else row["key"]
+    with named_row(candidate_row(regime, number, row["kernel_key"])):
         value = {field: row[column] for field, column in columns.items()}
+        timing = read_timing(value["us"], value["low_us"], value["high_us"], value["samples"])
+        if timing is None and value["status"] == Status.OK:
+            raise ValueError("it is ok and holds no time")
         return Measurement(
             kernel_key=str(row["kernel_key"]),
             schedule=Schedule.from_key(row["schedule"]),
             regime=regime,
             context_key=str(row["context_key"]),
             status=Status(value["status"]),
-            timing=read_timing(value["us"], value["low_us"], value["high_us"], value["samples"]),
+            timing=timing,
             failure=read_failure(value["failure"], value["cause"]),
             build=checked(
                 BuildReport(
@@ -144,9 +169,10 @@ def read_measurement(row: Mapping[str, Any], regime: Regime) -> Measurement:
 
 
 def read_timing(us: Any, low_us: Any, high_us: Any, samples: Any) -> Timing | None:
+    """Times in us, `samples` as JSON; None without a median. Raises ValueError and TypeError."""
     if us is None:
         return None
-    return Timing(float(us), float(low_us), float(high_us), tuple(float(sample) for sample in json.loads(samples)))
+    return Timing(time_us(us), time_us(low_us), time_us(high_us), tuple(map(time_us, json.loads(samples))))
 
 
 def read_failure(kind: Any, cause: Any) -> Failure | None:
@@ -154,19 +180,27 @@ def read_failure(kind: Any, cause: Any) -> Failure | None:
 
 
 def read_knobs(key: str) -> dict[str, KnobValue]:
-    with named_row(f"the schedule {key[:60]!r}"):
-        return Schedule.from_key(key).as_dict()
+    """Raises what a schedule's key that is none raises: use it inside `named_row`."""
+    return Schedule.from_key(key).as_dict()
 
 
-def read_many_knobs(keys: Sequence[str]) -> list[dict[str, KnobValue]]:
-    """The knobs of many schedules in one go, about ten times as fast as one by one. Raises BadRow."""
+def read_many_knobs(keys: Sequence[str], names: Callable[[int], str]) -> list[dict[str, KnobValue] | BadRow]:
+    """The knobs of many schedules in one go, about ten times as fast as one by one; what is wrong in place of one that
+    can't be read. `names` says which row a position is of."""
     with suppress(ValueError, RecursionError):
         parsed = json.loads(f"[{','.join(keys)}]")
         if len(parsed) == len(keys) and set(map(type, parsed)) <= {dict}:
             values = chain.from_iterable(map(dict.values, parsed))
             if set(map(type, values)) <= {int, str, bool}:
                 return list(parsed)
-    return [read_knobs(key) for key in keys]
+    found: list[dict[str, KnobValue] | BadRow] = []
+    for position, key in enumerate(keys):
+        try:
+            with named_row(names(position)):
+                found.append(read_knobs(key))
+        except BadRow as error:
+            found.append(error)
+    return found
 
 
 def schedules_text(schedules: Mapping[str, Schedule]) -> str:
@@ -183,6 +217,8 @@ def read_schedules(key: str | None) -> dict[str, Schedule]:
 
 def _cause(error: Exception) -> str:
     """For people: Python's words about types say nothing of a row."""
+    if isinstance(error, json.JSONDecodeError):
+        return f"a text in it is no JSON ({error.msg[:1].lower()}{error.msg[1:]})"
     if isinstance(error, TypeError | AttributeError):
         return "a value in it is of another kind than it should be"
     return f"it lacks {error}" if isinstance(error, KeyError) else str(error)[:200]
@@ -195,4 +231,4 @@ def named_row(name: str) -> Iterator[None]:
         yield
     except (GraphError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
         said = " ".join(f"{name[:200]} can't be read: {_cause(error)}".split())
-        raise BadRow(f"{said}; the rest of the database is fine") from error
+        raise BadRow(f"{said}; the rest of the database is fine: correct or delete that row with sqlite3") from error

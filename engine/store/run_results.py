@@ -7,12 +7,16 @@ Nodes belong to the run that touched them last, so what an earlier run saw is re
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
-from engine.knobs import KNOBS
+from engine.knobs import parse_knobs
 from engine.store.connection import Connection, Row
-from engine.store.rows import named_row, read_knobs, unreal
+from engine.store.rows import named_row, read_knobs, time_or_none, time_us, unreal
 from engine.store.typed import checked
 from engine.vocabulary import KnobValue, Regime
+
+NOISE_RUNS = 8
+"""Of how many runs the journals are looked through for a noise floor: one that was not told lately is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +43,12 @@ class KernelResult:
 
 
 _ROWS = """
-WITH told AS (
+WITH told AS MATERIALIZED (
     SELECT json_extract(body, '$.kernel') AS kernel, json_extract(body, '$.regime') AS regime,
            json_extract(body, '$.schedule') AS schedule, json_extract(body, '$.status') AS status,
            json_extract(body, '$.us') AS us, json_extract(body, '$.low_us') AS low_us,
            json_extract(body, '$.high_us') AS high_us
-    FROM event WHERE run = :run AND kind = 'Measured'
+    FROM event WHERE run = :run AND kind = 'Measured' AND json_valid(body)
 ), kept AS (
     SELECT * FROM told UNION ALL
     SELECT kernel_key, 'ranking', schedule, status, median_us, low_us, high_us FROM measurement
@@ -62,8 +66,9 @@ def run_results(connection: Connection, run: str) -> tuple[KernelResult, ...]:
     """Every kernel that the run measured, in the order of recording."""
     best: dict[tuple[str, str], BestTime] = {}
     for row in connection.rows(_BEST, {"run": run}):
-        best[row["kernel"], row["regime"]] = _best(row)
-    return tuple(_result(row, best) for row in connection.rows(_COUNTS, {"run": run}))
+        for found in connection.readable([row], _best):
+            best[row["kernel"], row["regime"]] = found
+    return tuple(connection.readable(connection.rows(_COUNTS, {"run": run}), partial(_result, best=best)))
 
 
 def _result(row: Row, best: dict[tuple[str, str], BestTime]) -> KernelResult:
@@ -83,18 +88,32 @@ def _result(row: Row, best: dict[tuple[str, str], BestTime]) -> KernelResult:
 
 def noise_share(connection: Connection, run: str) -> float | None:
     """The noise floor that the run measured, as a share of a time; None where it says nothing of it."""
-    sql = "SELECT json_extract(body, '$.noise_share') AS share FROM event WHERE run = ? AND kind = 'Health'"
-    row = connection.first(f"{sql} ORDER BY seq DESC LIMIT 1", (run,))
-    with named_row(f"the health of run {run}"):
-        return unreal(row["share"]) if row is not None else None
+    sql = "SELECT seq, CASE WHEN json_valid(body) THEN json_extract(body, '$.noise_share') ELSE body END AS share "
+    sql += "FROM event WHERE run = ? AND kind = 'Health' ORDER BY seq DESC LIMIT 1"
+    return next(connection.readable(connection.rows(sql, (run,)), _share), None)
+
+
+def _share(row: Row) -> float | None:
+    with named_row(f"row {row['seq']} of table event (the health of a run)"):
+        return unreal(row["share"])
+
+
+def context_noise_share(connection: Connection, context_key: str) -> float | None:
+    """The noise floor that the newest run of the context measured, among its last NOISE_RUNS; None where none did."""
+    sql = "SELECT id FROM run WHERE context_key = ? ORDER BY started_at DESC, rowid DESC LIMIT ?"
+    for row in connection.rows(sql, (context_key, NOISE_RUNS)):
+        share = noise_share(connection, str(row["id"]))
+        if share is not None:
+            return share
+    return None
 
 
 def _best(row: Row) -> BestTime:
-    with named_row(f"a time of kernel {row['kernel']}"):
+    with named_row(f"a row of table event or measurement (the best {row['regime']} time of kernel {row['kernel']})"):
         return BestTime(
-            us=float(row["us"]),
-            low_us=unreal(row["low_us"]),
-            high_us=unreal(row["high_us"]),
+            us=time_us(row["us"]),
+            low_us=time_or_none(row["low_us"]),
+            high_us=time_or_none(row["high_us"]),
             schedule=_schedule(row["schedule"]),
         )
 
@@ -103,14 +122,4 @@ def _schedule(text: str) -> dict[str, KnobValue]:
     """The knobs of a row's key, or of a journal, which writes them in words: BLOCK_M=64 PERSISTENT=False."""
     if text.startswith("{"):
         return read_knobs(text)
-    words = (word.partition("=") for word in text.split(" ") if word)
-    return {name: _value(name, value) for name, _, value in words}
-
-
-def _value(name: str, text: str) -> KnobValue:
-    knob = KNOBS.get(name)
-    if knob is not None and isinstance(knob.values[0], str):
-        return text
-    if text in ("True", "False"):
-        return text == "True"
-    return int(text) if text.lstrip("-").isdecimal() else text
+    return parse_knobs(text).as_dict() if text else {}

@@ -6,20 +6,20 @@ import time
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 
 from engine import __version__
-from engine.events import Acted, Compared, ControlsChecked, Event, GroupingsExplored, RunState
+from engine.events import Compared, ControlsChecked, Event, GroupingsExplored, RunState
 from engine.ir.kernel import Kernel
 from engine.ir.plan import Grouping, Program
 from engine.ir.roofline import Ceilings
 from engine.store import acf, candidates, forbidden, pins, reads
 from engine.store.acf import AcceptanceRow, StoredControls
-from engine.store.acts import StoredAct, acts
+from engine.store.acts import LATEST, StoredAct, acts
 from engine.store.candidates import Candidate, CandidateQuery
 from engine.store.carried import put_evidence
 from engine.store.comparisons import controls_checked, latest_comparison
 from engine.store.connection import Connection, open_connection
+from engine.store.errors import BadRow
 from engine.store.failures import FailureCluster, failure_clusters
 from engine.store.follow import events_of_run, follow_run, groupings_explored
 from engine.store.forbidden import ForbiddenCorner
@@ -27,10 +27,10 @@ from engine.store.importing.recording import Imported, write_all
 from engine.store.importing.results import ForeignResults
 from engine.store.matching import matching_kernels
 from engine.store.pairs import regime_pairs
-from engine.store.pins import PinChange, PinStanding, StoredPin
+from engine.store.pins import Judge, PinChange, PinStanding, StoredPin
 from engine.store.queries import KernelVariants, kernel_variants
 from engine.store.records import NodeRecord, RecordedAssembly, RecordedGrouping, RunInfo, StoredRun
-from engine.store.run_results import KernelResult, noise_share, run_results
+from engine.store.run_results import KernelResult, context_noise_share, noise_share, run_results
 from engine.store.suggestions import Suggestion, put_suggestions, suggestions
 from engine.store.writes import Writer
 from engine.vocabulary import Context, Failure, KnobValue, Measurement, Pin, Regime, Schedule, Target, Timing
@@ -54,24 +54,27 @@ class Store:
         self._connection = connection
         self._clock = clock
         self._writer = Writer(connection, clock)
-        self._clock = clock
 
     @classmethod
     def open(
-        cls, path: Path | str, *, read_only: bool = False, create: bool = True, clock: Callable[[], float] = time.time
+        cls,
+        path: Path | str,
+        *,
+        read_only: bool = False,
+        create: bool = True,
+        clock: Callable[[], float] = time.time,
+        waiting: Callable[[], None] | None = None,
     ) -> Store:
         """Open `path`, creating it (and its folder) unless told otherwise; an old schema is upgraded, nothing is lost.
 
-        Raises StoreError: see `engine.store.errors` for every kind.
+        A writer that another process's lock keeps calls `waiting`. Raises StoreError: see engine.store.errors.
         """
-        return cls(open_connection(Path(path), read_only=read_only, create=create), clock)
+        return cls(open_connection(Path(path), read_only=read_only, create=create, waiting=waiting), clock)
 
     def __enter__(self) -> Store:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -91,7 +94,14 @@ class Store:
         """Why it is frozen, in a few words; "" where it isn't."""
         return self._connection.frozen_because
 
-    # Writes
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """A sentence about each row that was met so far and can't be read: the answers are without it."""
+        return tuple(self._connection.left_out)
+
+    def leave_out(self, error: BadRow) -> None:
+        """Go on without a row that can't be read."""
+        self._connection.leave_out(error)
 
     def record_context(self, context: Context, target: Target | None = None) -> None:
         """`target` lets a replay generate code for the recorded chip."""
@@ -187,28 +197,20 @@ class Store:
         self, knobs: Mapping[str, KnobValue], *, kernel_key: str = "", family: str = "", author: str, note: str = ""
     ) -> ForbiddenCorner:
         """Rule knob values out together for a kernel, or for every kernel of a family, from the next run on."""
-        at = self._clock()
         return forbidden.forbid(
-            self._connection, knobs, at, kernel_key=kernel_key, family=family, author=author, note=note
+            self._connection, knobs, self._clock(), kernel_key=kernel_key, family=family, author=author, note=note
         )
 
     def allow(self, corner: int) -> None:
-        """Take a forbidden corner back."""
         forbidden.allow(self._connection, corner, self._clock())
 
     def forbid_again(self, corner: int) -> None:
         """Undo `allow`."""
         forbidden.forbid_again(self._connection, corner)
 
-    def record_act(self, event: Acted) -> None:
-        """Keep an act that belongs to no run; those of a run are kept with its events."""
-        self._writer.act(event)
-
     def record_controls(self, files: Sequence[tuple[str, bytes]], said: Sequence[AcceptanceRow]) -> None:
         """Keep controls files (name and bytes), each once under its sha256, and what a ptxas said of them."""
         acf.record_controls(self._connection, files, said, self._clock())
-
-    # Lookups
 
     def controls(self) -> tuple[StoredControls, ...]:
         """Every controls file that is kept, by sha256."""
@@ -235,6 +237,10 @@ class Store:
     def controls_checked(self, run: str) -> ControlsChecked | None:
         """What proved ptxas controls in the run, or turned them off; None for a run that searched none."""
         return controls_checked(self._connection, run)
+
+    def fastest_of(self, kernel_key: str, schedule: Schedule, context_key: str, regime: Regime) -> Timing | None:
+        """The fastest time of one schedule in a regime, with its samples; None where it has no time."""
+        return reads.fastest_of(self._connection, kernel_key, schedule, context_key, regime)
 
     def best(self, kernel_key: str, context_key: str, regime: Regime) -> Measurement | None:
         """The fastest ok candidate; ties break by canonical knob order."""
@@ -263,6 +269,9 @@ class Store:
     def contexts(self) -> tuple[Context, ...]:
         return reads.contexts(self._connection)
 
+    def context(self, key: str) -> Context | None:
+        return next((context for context in self.contexts() if context.key == key), None)
+
     def target(self, context_key: str) -> Target:
         return reads.target(self._connection, context_key)
 
@@ -275,10 +284,7 @@ class Store:
         return reads.ceilings(self._connection, context_key)
 
     def kernels(self, unread: list[str] | None = None) -> tuple[Kernel, ...]:
-        """All kernels. With `unread` one whose body can't be read is left out, and a sentence about it is added there.
-
-        Raises BadRow without.
-        """
+        """All kernels. One whose body can't be read is a sentence in `unread`; without it, that raises BadRow."""
         return reads.kernels(self._connection, unread)
 
     def kernel(self, key: str) -> Kernel:
@@ -330,9 +336,7 @@ class Store:
         """Keys of the kernels whose label, family, shape or key holds the text, in the order of recording."""
         return tuple(matching_kernels(self._connection, kernel_text))
 
-    # Questions
-
-    def acts(self, run: str | None = None, limit: int = 200) -> tuple[StoredAct, ...]:
+    def acts(self, run: str | None = None, limit: int = LATEST) -> tuple[StoredAct, ...]:
         """How people steered a run (None: every run), the newest first."""
         return acts(self._connection, run, limit)
 
@@ -344,9 +348,9 @@ class Store:
         """Failed candidates by cause, the largest cluster first, with the knob values that set them apart."""
         return failure_clusters(self._connection, kernel_text)
 
-    def pin_standings(self) -> tuple[PinStanding, ...]:
-        """Every pin in force beside the best that is known of its kernel."""
-        return pins.pin_standings(self._connection)
+    def pin_standings(self, judge: Judge) -> tuple[PinStanding, ...]:
+        """Every pin in force beside the best that is known of its kernel; `judge` tells the two times apart."""
+        return pins.pin_standings(self._connection, judge)
 
     def candidate_numbers(self, query: CandidateQuery) -> array[int]:
         """Every candidate that the query finds, as numbers in its order; `candidate_rows` gives the rows of a page."""
@@ -354,6 +358,9 @@ class Store:
 
     def candidate_rows(self, numbers: Sequence[int]) -> dict[int, Candidate]:
         return candidates.candidate_rows(self._connection, numbers)
+
+    def knob_names(self, kernel_key: str) -> frozenset[str]:
+        return candidates.knob_names(self._connection, kernel_key)
 
     def kernel_contexts(self, kernel_key: str) -> tuple[tuple[str, str, int], ...]:
         """Key, GPU name and row count of each context the kernel was measured in, the newest measured first."""
@@ -364,7 +371,6 @@ class Store:
         return self._connection.data_version()
 
     def run(self, run: str) -> StoredRun:
-        """Raises StoreError if it isn't there."""
         return reads.run(self._connection, run)
 
     def run_results(self, run: str) -> tuple[KernelResult, ...]:
@@ -374,6 +380,10 @@ class Store:
     def noise_share(self, run: str) -> float | None:
         """The noise floor that the run measured, as a share of a time; None where it says nothing of it."""
         return noise_share(self._connection, run)
+
+    def context_noise_share(self, context_key: str) -> float | None:
+        """The noise floor that the context's newest run measured; None where the last ones say nothing of it."""
+        return context_noise_share(self._connection, context_key)
 
     def explored(self, run: str) -> GroupingsExplored | None:
         """How the run's outer search ended; None where it did not, or the recording doesn't say."""

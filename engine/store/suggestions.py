@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from sqlite_utils import Database
 
 from engine.store.connection import Connection, Row
-from engine.store.rows import named_row, real, text, unreal
+from engine.store.rows import named_row, real, text, time_or_none, unreal
 from engine.vocabulary import Context, Schedule
 
 
@@ -43,12 +43,12 @@ def put_suggestions(db: Database, suggestions: Sequence[Suggestion]) -> int:
 
 
 def suggestions(connection: Connection, kernel_key: str | None = None) -> tuple[Suggestion, ...]:
-    """Those of a kernel, or all: the fastest there first, then those that were timed nowhere. Raises BadRow."""
+    """Those of a kernel, or all: the fastest there first, then those that were timed nowhere."""
     where, values = ("", ()) if kernel_key is None else (" WHERE kernel_key = ?", (kernel_key,))
     rows = connection.rows(
-        f"SELECT * FROM suggestion{where} ORDER BY kernel_key, us IS NULL, us, schedule, origin", values
+        f"SELECT rowid, * FROM suggestion{where} ORDER BY kernel_key, us IS NULL, us, schedule, origin", values
     )
-    return tuple(_suggestion(row) for row in rows)
+    return tuple(connection.readable(rows, _suggestion))
 
 
 def _columns(one: Suggestion) -> dict[str, object]:
@@ -68,13 +68,13 @@ def _columns(one: Suggestion) -> dict[str, object]:
 
 
 def _suggestion(row: Row) -> Suggestion:
-    with named_row(f"a suggestion for kernel {row['kernel_key']}"):
+    with named_row(f"row {row['rowid']} of table suggestion (for kernel {row['kernel_key']})"):
         return Suggestion(
             kernel_key=row["kernel_key"],
             schedule=Schedule.from_key(row["schedule"]),
             origin=Context(**json.loads(row["versions"])),
             reason=row["reason"] or "",
-            us=unreal(row["us"]),
+            us=time_or_none(row["us"]),
             regime=row["regime"] or "",
             author=row["author"] or "",
             note=row["note"] or "",

@@ -179,15 +179,27 @@ class Writer:
             self._put_nodes(db, run, nodes, self._clock())
 
     def events(self, run: str, events: Sequence[Event]) -> None:
+        last_visits = {event.node: event for event in events if isinstance(event, NodeVisited)}
         with self._connection.transaction() as db:
+            opened: list[NodeOpened] = []
             for event in events:
-                self._put_event(db, run, event)
+                if isinstance(event, NodeOpened):
+                    opened.append(event)
+                elif not isinstance(event, NodeVisited) or last_visits[event.node] is event:
+                    self._put_opened(db, run, opened)
+                    self._put_event(db, run, event)
+            self._put_opened(db, run, opened)
+
+    def _put_opened(self, db: Database, run: str, opened: list[NodeOpened]) -> None:
+        """Write them together, and leave the list empty."""
+        if opened:
+            context = self._context_of(db, run)
+            rows = [node_row(_node_of(event), run, context, self._next(db, run), event.at) for event in opened]
+            db.conn.executemany(_OPEN_NODE, rows)
+            opened.clear()
 
     def _put_event(self, db: Database, run: str, event: Event) -> None:
         if isinstance(event, CandidateStarted):
-            return
-        if isinstance(event, NodeOpened):
-            self._put_nodes(db, run, (_node_of(event),), event.at, opened_only=True)
             return
         if isinstance(event, NodeVisited):
             self._visit(db, run, event)
@@ -199,14 +211,10 @@ class Writer:
             _put_act(db, event, run)
         if isinstance(event, Health | CompilersSeen | WorkersSeen):
             db.table("event").delete_where("run = ? AND kind = ?", (run, kind))
-        db.table("event").insert(
-            {"run": run, "seq": self._next(db, run), "at": event.at, "kind": kind, "body": event_body(event)}
+        db.execute(
+            "INSERT INTO event (run, seq, at, kind, body) VALUES (?, ?, ?, ?, ?)",
+            (run, self._next(db, run), event.at, kind, event_body(event)),
         )
-
-    def act(self, event: Acted) -> None:
-        """One that belongs to no run."""
-        with self._connection.transaction() as db:
-            _put_act(db, event, "")
 
     def _visit(self, db: Database, run: str, event: NodeVisited) -> None:
         values = (event.visits, real(event.best_us), str(event.state))
@@ -216,13 +224,11 @@ class Writer:
             (*values, self._next(db, run), event.at, event.node, run, *values),
         )
 
-    def _put_nodes(
-        self, db: Database, run: str, nodes: Sequence[NodeRecord], now: float, *, opened_only: bool = False
-    ) -> None:
+    def _put_nodes(self, db: Database, run: str, nodes: Sequence[NodeRecord], now: float) -> None:
         """Insert or update; deploy columns stay. A node that another run touched last becomes this run's."""
         context = self._context_of(db, run)
         rows = [node_row(node, run, context, self._next(db, run), now) for node in nodes]
-        db.conn.executemany(_OPEN_NODE if opened_only else PUT_NODE, rows)
+        db.conn.executemany(PUT_NODE, rows)
 
     def _context_of(self, db: Database, run: str) -> str:
         if run not in self._contexts:

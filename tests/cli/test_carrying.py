@@ -77,6 +77,7 @@ def test_databases_merge(database: Path, tmp_path: Path, capsys: pytest.CaptureF
         (("import", "numbers.json", "--db", "tune.db"), "a value in it is of another kind than it should be", 2),
         (("import", "tune.db", "--db", "other.db"), "`emmy merge` reads those", 2),
         (("export", "--db", "tune.db", "-o", "tune.db"), "is a database, and the output would replace it", 2),
+        (("export", "--db", "tune.db", "-o", "tune.db-wal"), "is a database, and the output would replace it", 2),
         (("export", "--db", "tune.db", "-o", "."), "can't be written", 1),
         (("export", "--db", "tune.db", "-o", ""), "can't be written", 1),
     ],

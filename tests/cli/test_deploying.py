@@ -167,15 +167,36 @@ def test_compile_for_another_chip_goes_by_predictions(
     assert not any("gdc_wait" in file.read_text() for file in tmp_path.glob("*.py"))
 
 
+def test_explain_for_a_chip_says_what_compile_writes_for_it(
+    tuned: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Times of another chip don't count; the one that is tuned for, named, changes nothing."""
+    explained, compiled = {}, {}
+    for chip in ("sm_80", "sm_90", ""):
+        named = ["--db", str(tuned), "--target", chip, "--json"]
+        assert leave("explain", *named) == 0
+        (explained[chip],) = json.loads(capsys.readouterr().out)
+        assert leave("compile", *named, "--out", str(tmp_path / f"for{chip}")) == 0
+        (compiled[chip],) = json.loads(capsys.readouterr().out)
+        chosen = [kernel["chosen"]["schedule"] for kernel in explained[chip]["kernels"]]
+        assert chosen == [kernel["schedule"] for kernel in compiled[chip]["kernels"]]
+    assert explained["sm_90"] == explained[""]
+    assert (explained["sm_80"]["chip"], explained["sm_80"]["context_key"]) == ("sm_80", "")
+    assert explained["sm_80"]["predicted"]
+    assert leave("explain", "--db", str(tuned), "--target", "sm_80") == 0
+    assert "for sm_80: nothing that was measured counts for it" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
         (["compile", "--target", "sm_1"], 2, "it is one of sm_80"),
+        (["explain", "--target", "sm_1"], 2, "it is one of sm_80"),
         (["explain", "x", "--code", "y"], 2, "give one of them"),
         (["explain", "--layer", "0"], 2, "name one"),
         (["run", "--peers", "eager"], 2, "add it"),
         (["run", "--bench", "--peers", "eager,nobody"], 2, "not 'nobody'"),
-        (["run", "--ab", "BLOCK_M"], 2, "--ab is KNOB=VALUE"),
+        (["run", "--ab", "BLOCK_M"], 2, "BLOCK_M is no knob value: write NAME=value"),
         (["run"], 2, "needs a CUDA GPU"),
         (["run", "--device", "cuda:1"], 2, "needs a CUDA GPU"),
         (["run", "--device", "1"], 2, "needs a CUDA GPU"),

@@ -43,6 +43,7 @@ def test_a_bare_machine_says_what_each_part_costs() -> None:
     ("change", "part", "state", "words"),
     [
         ({"nvml": MISSING, "torch": MISSING}, "GPU", "missing", "a driver is loaded"),
+        ({"nvml": {"driver": "5", "gpus": []}, "torch": MISSING}, "GPU", "missing", "CUDA_VISIBLE_DEVICES"),
         ({"torch": {"version": "2.13.0+cpu", "cuda": None, "gpus": []}}, "torch", "no GPU", "has no CUDA"),
         ({"torch": {"version": "2.11.0", "cuda": "13.0", "gpus": []}}, "torch", "no GPU", "it sees no GPU"),
         ({"triton": {"error": "can't be imported: libz"}}, "triton", "broken", "tuning is off"),

@@ -15,9 +15,11 @@ from engine.cli.output import (
     NARROWEST,
     cell_text,
     duration_text,
+    fitting_columns,
     json_text,
     printable,
     records,
+    rows_of,
     share_text,
     table_lines,
     table_width,
@@ -67,6 +69,29 @@ def test_a_pipe_cuts_nothing() -> None:
     rows = [("x", "word " * 100)]
     assert len(table_lines(("a", "b"), rows)) == 2
     assert table_width(("a", "b"), rows) == len("x  ") + len("word " * 100) - 1
+
+
+COLUMNS = {"no": [1, 2], "why": ["x" * 20, ""], "us": [1.0, 2.0], "what": ["word " * 30, "y"]}
+
+
+@pytest.mark.parametrize(
+    ("width", "kept"),
+    [
+        (None, ["no", "why", "us", "what"]),
+        (2 + 20 + 4 + NARROWEST + 3 * 2, ["no", "why", "us", "what"]),
+        (2 + 20 + 4 + NARROWEST + 3 * 2 - 1, ["no", "us", "what"]),
+        (10, ["no", "what"]),
+    ],
+)
+def test_columns_give_way_in_their_order_until_the_table_fits(width: int | None, kept: list[str]) -> None:
+    found = fitting_columns(COLUMNS, ("absent", "why", "us"), width, wrapping="what")
+    assert list(found) == kept
+    assert rows_of(found)[1] == tuple(COLUMNS[name][1] for name in kept)
+
+
+def test_columns_without_rows_fit_by_their_names() -> None:
+    assert list(fitting_columns({"first": [], "second": []}, ("first",), 5)) == ["second"]
+    assert rows_of({"first": []}) == []
 
 
 def test_width_of_a_terminal_and_of_none(terminal: Callable[[int], TextIO]) -> None:

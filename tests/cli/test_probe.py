@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -44,6 +47,61 @@ def test_a_chosen_ptxas_that_is_not_there(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("TRITON_PTXAS_PATH", str(tmp_path / "ptxas"))
     monkeypatch.setattr(probe, "import_module", lambda name: __import__("no_such_module_" + name))
     assert "does not run" in probe.probe()["ptxas"]["error"]
+
+
+GPUS = {b"0000:0a:00.0": "A100", b"0000:0b:00.0": "H200", b"0000:0c:00.0": "L4"}
+"""As NVML counts them: by their place on the bus."""
+
+
+def nvml() -> SimpleNamespace:
+    return SimpleNamespace(
+        nvmlInit=lambda: None,
+        nvmlDeviceGetCount=lambda: len(GPUS),
+        nvmlDeviceGetHandleByIndex=lambda index: list(GPUS)[index],
+        nvmlDeviceGetHandleByPciBusId=lambda place: place,
+        nvmlDeviceGetCudaComputeCapability=lambda handle: (9, 0),
+        nvmlDeviceGetName=lambda handle: GPUS[handle],
+        nvmlDeviceGetMemoryInfo=lambda handle: SimpleNamespace(total=2**30),
+        nvmlDeviceGetComputeRunningProcesses=lambda handle: [],
+        nvmlSystemGetDriverVersion=lambda: "580.65.06",
+    )
+
+
+def cuda(status: int, seen: list[bytes]) -> SimpleNamespace:
+    """The driver's library, as it sees these GPUs."""
+
+    def put(reference: Any, value: int) -> int:
+        reference._obj.value = value
+        return 0
+
+    def place(buffer: Any, size: int, device: Any) -> int:
+        buffer.value = seen[device.value]
+        return 0
+
+    return SimpleNamespace(
+        cuInit=lambda flags: status,
+        cuDeviceGetCount=lambda count: put(count, len(seen)),
+        cuDeviceGet=lambda device, index: put(device, index),
+        cuDeviceGetPCIBusId=place,
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "seen", "names"),
+    [
+        (0, [b"0000:0c:00.0", b"0000:0a:00.0"], ["L4", "A100"]),
+        (probe.NO_DEVICE, [], []),
+        (999, [], ["A100", "H200", "L4"]),
+    ],
+    ids=["some, in another order", "all are hidden", "the driver is broken"],
+)
+def test_gpus_are_those_that_cuda_sees(
+    monkeypatch: pytest.MonkeyPatch, status: int, seen: list[bytes], names: list[str]
+) -> None:
+    modules = {"pynvml": nvml()}
+    monkeypatch.setattr(probe, "import_module", lambda name: modules.get(name) or __import__("no_such_" + name))
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: cuda(status, seen))
+    assert [gpu["name"] for gpu in probe.probe()["nvml"]["gpus"]] == names
 
 
 def test_it_runs_as_a_script_in_a_folder_with_other_modules(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_a_run(sessions: Sessions, tmp_path: Path, capsys: pytest.CaptureFixture
     asked = sessions.asked
     assert (asked["code"], asked["database"], asked["device"]) == (CODE, database, "cuda:1")
     settings = asked["settings"]
-    assert (settings.patience, settings.seed, settings.jobs, settings.prior) == (7, 3, 2, "latest")
+    assert (settings.patience, settings.seed, settings.jobs, settings.prior) == (7, 3, 2, "auto")
     said = capsys.readouterr()
     assert said.err == ""
     assert said.out.count("BLOCK_M=64") == 6  # five steps, and the end block
@@ -101,7 +101,7 @@ def test_replay_of_a_database(sessions: Sessions, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("pace", ["0", "0.5", "3600"])
-@pytest.mark.parametrize("prior", ["latest", "cold"])
+@pytest.mark.parametrize("prior", ["auto", "latest", "cold"])
 def test_what_a_replay_takes(sessions: Sessions, tmp_path: Path, pace: str, prior: str) -> None:
     options = ("--db", str(tmp_path / "x.db"), "--pace", pace, "--prior", prior, "--seed", "3", "--patience", "7")
     assert leave("--device", "replay", *options) == 0

@@ -39,14 +39,16 @@ def test_without_acf_nothing_is_asked(sessions: Sessions, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--ptxas", "x"], "--ptxas names the assembler of --acf: give --acf too"),
-        (["--acf-after"], "--acf names none: give it too"),
+        (["--ptxas", "x"], "--ptxas names the assembler of --acf and --generate: give one of them"),
+        (["--acf-after"], "none are named: give --acf or --generate"),
         (["--objective", "warps"], "--objective is time, registers, spills or ncu:METRIC, not 'warps'"),
         (["--objective", "ncu:a", "--device", "replay"], "reads counters of a GPU of this machine"),
         (["--shared-acf"], "--shared-acf chooses one of several files: give them with --acf"),
         (["--acf", "x", "--shared-acf", "--acf-after"], "--shared-acf searches one file for all shapes"),
         (["--search-space", "x"], "--search-space is what --generate breeds from: give it too"),
-        (["--acf", "x", "--device", "replay"], "a replay measures nothing"),
+        (["--acf", "x", "--device", "replay"], "a replay measures nothing: leave --acf away"),
+        (["--generate", "5", "--device", "replay"], "--generate searches controls on a GPU, and a replay"),
+        (["--acf", "x", "--generate", "5", "--device", "replay"], "leave --acf and --generate away"),
     ],
 )
 def test_contradictions_are_refused(

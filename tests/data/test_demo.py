@@ -115,4 +115,4 @@ def test_the_advice_follows_what_the_system_said(
 
 def test_the_demo_is_shipped_packed() -> None:
     assert SHIPPED_DEMO.name == "demo.db.gz"
-    assert not SHIPPED_DEMO.is_file() or SHIPPED_DEMO.stat().st_size < 8_000_000
+    assert not SHIPPED_DEMO.is_file() or SHIPPED_DEMO.stat().st_size < 20_000_000

@@ -68,7 +68,7 @@ def test_rows_hold_all_that_is_known(filled: Store, sample) -> None:
     assert (best.low_us, best.high_us, best.registers, best.spills, best.shared_bytes) == (9.5, 10.5, 96, 0, 49152)
     assert (best.label, best.trial, best.status, best.pinned) == ("matmul", 3, "ok", False)
     assert deployed.number < 0 < best.number
-    assert (deployed.status, deployed.deploy_status, deployed.registers) == ("ok", "ok", 96)
+    assert (deployed.status, deployed.regime, deployed.registers) == ("ok", Regime.DEPLOY, 96)
     assert (failed.failure, failed.cause, failed.status) == ("hang", "hung after 5 s", "failed")
 
 
@@ -131,13 +131,19 @@ def test_a_row_that_is_gone_is_left_out(filled: Store) -> None:
     assert filled.candidate_rows([]) == {}
 
 
-def test_a_schedule_that_is_no_json_is_one_sentence(filled: Store, sample) -> None:
+@pytest.mark.parametrize("compared", Compared)
+def test_a_schedule_that_is_no_json_is_left_out(filled: Store, sample, compared: Compared) -> None:
+    every = filled.candidate_rows(filled.candidate_numbers(CandidateQuery(sample.matmul.key)))
+    spoiled = next(row.number for row in every.values() if row.trial == 1)
     filled._connection.db.conn.execute("UPDATE measurement SET schedule = '{[' WHERE trial = 1")
-    query = CandidateQuery(sample.matmul.key, conditions=(Condition("BLOCK_M", IS, "64"),))
-    with pytest.raises(StoreError, match="no JSON"):
-        filled.candidate_numbers(query)
-    with pytest.raises(StoreError, match="can't be read"):
-        filled.candidate_rows(filled.candidate_numbers(CandidateQuery(sample.matmul.key)))
+    value = "64" if compared in (IS, IS_NOT) else 64
+    query = CandidateQuery(sample.matmul.key, conditions=(Condition("BLOCK_M", compared, value),))
+    filled.candidate_rows(filled.candidate_numbers(query))
+    left = filled.candidate_rows(filled.candidate_numbers(CandidateQuery(sample.matmul.key)))
+    assert set(left) == set(every) - {spoiled}
+    (said,) = filled.left_out
+    assert f"row {spoiled} of table measurement" in said
+    assert "can't be read" in said
 
 
 HOLDS: dict[Compared, Callable[[int, int], bool]] = {
@@ -156,3 +162,34 @@ def test_knobs_compare_like_numbers(filled: Store, sample, compared: Compared, v
     wanted = value if compared not in (IS, IS_NOT) else str(value)
     query = CandidateQuery(sample.matmul.key, conditions=(Condition("NUM_WARPS", compared, wanted),))
     assert set(warps(filled, query)) == {number for number in (1, 2, 4, 8, 16) if HOLDS[compared](number, value)}
+
+
+def test_the_time_that_counts_and_its_regime_are_compared(filled: Store, sample) -> None:
+    def of(*conditions: Condition) -> set[float | None]:
+        return {row.best_us for row in found(filled, CandidateQuery(sample.matmul.key, conditions=conditions))}
+
+    assert of(Condition("best", BELOW, 10.0)) == {9.0, 9.5}
+    assert of(Condition("by", IS, "deploy")) == {9.0, 9.5}
+    assert of(Condition("by", IS, "ranking")) == {11.0, 12.0}
+    assert of(Condition("by", IS_NOT, "deploy")) == {11.0, 12.0, None}
+
+
+def test_a_number_is_equal_within_what_is_said(filled: Store, sample) -> None:
+    def of(condition: Condition) -> set[float | None]:
+        return {row.us for row in found(filled, CandidateQuery(sample.matmul.key, conditions=(condition,)))}
+
+    assert of(Condition("us", IS, 10.9, within=0.2)) == {11.0}
+    assert of(Condition("us", IS_NOT, 10.9, within=0.2)) == {10.0, 12.0}
+    assert of(Condition("us", IS, 10.9)) == set()
+    assert of(Condition("us", BELOW, 10.9, within=0.2)) == {10.0}
+
+
+def test_the_names_of_the_knobs_are_those_of_the_rows_of_any_kernel(filled: Store, sample) -> None:
+    assert "NUM_WARPS" in filled.knob_names(sample.matmul.key)
+    filled._connection.db.conn.execute(
+        "UPDATE measurement SET schedule = '{\"Odd\":1}' WHERE kernel_key = ?", (sample.relu.key,)
+    )
+    filled._connection.db.conn.execute("UPDATE measurement SET schedule = '{[' WHERE trial = 1")
+    names = filled.knob_names(sample.matmul.key)
+    assert {"NUM_WARPS", "Odd"} <= names
+    assert filled.knob_names("unknown") <= names

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.store import SCHEMA, Store, StoreError
+from engine.events import StateChanged
+from engine.store import SCHEMA, Store, StoreError, is_database, upgrade_file
 from engine.store.errors import (
     NewerSchema,
     NotADatabase,
@@ -138,13 +139,71 @@ def test_a_newer_schema_is_refused_in_words(path: Path, read_only: bool) -> None
     assert "upgrade emmy-tui" in text
 
 
-@pytest.mark.parametrize("statement", ["UPDATE meta SET value = 'one'", "DROP TABLE grouping_kernel"])
-def test_a_schema_that_lies(path: Path, statement: str) -> None:
+@pytest.mark.parametrize("read_only", [True, False])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        *(
+            f"UPDATE meta SET value = {said}"
+            for said in ("'one'", "'-1'", "'0'", "'03'", "'3.0'", "NULL", "x'33'", "''")
+        ),
+        *("DELETE FROM meta", "DROP TABLE meta", "DROP TABLE grouping_kernel", "ALTER TABLE meta RENAME value TO said"),
+    ],
+)
+def test_a_schema_that_lies(path: Path, statement: str, read_only: bool) -> None:
     Store.open(path).close()
     change(path, statement)
     with pytest.raises(StoreDamaged) as error:
-        Store.open(path)
-    one_sentence(error, path)
+        Store.open(path, read_only=read_only)
+    assert "name another database" in one_sentence(error, path)
+
+
+NO_UTF8 = "CAST(x'ff22fe' AS TEXT)"
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+def test_a_schema_in_other_bytes_than_utf8_is_damaged(path: Path, read_only: bool) -> None:
+    Store.open(path).close()
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA writable_schema = ON")
+    connection.execute(f"UPDATE sqlite_master SET name = {NO_UTF8}, sql = {NO_UTF8} WHERE name = 'pin'")
+    connection.commit()
+    connection.close()
+    assert is_database(path)
+    for ask in (lambda: Store.open(path, read_only=read_only), lambda: upgrade_file(path)):
+        with pytest.raises(StoreDamaged) as error:
+            ask()
+        assert ".recover" in one_sentence(error, path)
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "ask"),
+    [
+        ("run", "target", lambda store, sample: store.runs()),
+        ("measurement", "schedule", lambda store, sample: store.schedules(sample.matmul.key, sample.context.key)),
+        ("kernel", "label", lambda store, sample: store.variants()),
+        ("event", "body", lambda store, sample: list(store.events_of(store.runs()[0].id))),
+    ],
+)
+def test_a_text_in_other_bytes_than_utf8_is_damage(path: Path, sample, table: str, column: str, ask) -> None:
+    with Store.open(path) as store:
+        run = sample.begin(store)
+        store.record_measurement(sample.ok(), run=run)
+        store.record_events(run, [StateChanged(at=1.0, state="running")])
+    change(path, f"UPDATE {table} SET {column} = {NO_UTF8}")
+    with Store.open(path, read_only=True) as store, pytest.raises(StoreDamaged) as error:
+        ask(store, sample)
+    assert ".recover" in one_sentence(error, path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")
+@pytest.mark.parametrize("read_only", [True, False])
+def test_only_a_regular_file_is_a_database(tmp_path: Path, read_only: bool) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path(os.devnull)):
+        with pytest.raises(NotADatabase, match="is a pipe or a device"):
+            Store.open(path, read_only=read_only)
+        assert not list(path.parent.glob(f"{path.name}-*"))
 
 
 def test_another_writer_holds_the_lock(path: Path, store: Store, sample, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -287,6 +346,6 @@ def test_a_writer_leaves_everything_in_the_one_file_while_others_read(tmp_path: 
         assert reader.runs() == ()
         with Store.open(path) as writer:
             writer.record_context(Context("GPU", "9.0", "1", "2", "3", "4"), Target())
-        (tmp_path / "copy.db").write_bytes(path.read_bytes())
+        subprocess.run(["cp", path, tmp_path / "copy.db"], check=True)
     with Store.open(tmp_path / "copy.db", read_only=True) as copied:
         assert [context.gpu for context in copied.contexts()] == ["GPU"]

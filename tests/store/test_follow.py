@@ -198,7 +198,7 @@ CANDIDATES = st.lists(
         st.sampled_from((1, 2, 4, 8)),
         st.sampled_from((16, 64)),
         st.sampled_from((FAILED, OK, FAST, CACHED)),
-        st.floats(1.0, 1e6),
+        st.floats(2.0, 1e6),
     ),
     max_size=12,
 )

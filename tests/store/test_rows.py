@@ -26,7 +26,8 @@ KNOBS = st.dictionaries(
     st.integers(-(2**31), 2**31) | st.booleans() | TEXT | HOSTILE,
     max_size=5,
 )
-TIMING = st.builds(Timing, FLOAT, FLOAT, FLOAT, st.lists(FLOAT, max_size=5).map(tuple))
+TIME = st.floats(0, exclude_min=True, allow_nan=False, allow_infinity=False)
+TIMING = st.builds(Timing, TIME, TIME, TIME, st.lists(TIME, max_size=5).map(tuple))
 FAILURE = st.builds(Failure, st.sampled_from(FailureKind), TEXT | HOSTILE)
 BUILD = st.builds(BuildReport, SIZE, SIZE, SIZE, st.none() | FLOAT)
 OUTCOME = st.tuples(st.just(Status.OK), TIMING, st.none()) | st.tuples(st.just(Status.FAILED), st.none(), FAILURE)

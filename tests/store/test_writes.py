@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
 
-from engine.events import Health, RunState, StateChanged
+from engine.events import Health, NodeOpened, NodeState, NodeVisited, RunState, StateChanged
 from engine.store import NodeRecord, Store, StoreError, node_key
 from engine.vocabulary import FailureKind, Regime, Schedule, Status, Target
 
@@ -111,6 +112,28 @@ def test_only_the_last_health_is_kept(store: Store, run: str) -> None:
     for report in reports:
         store.record_events(run, (report,))
     assert [event for event in store.events_of(run) if isinstance(event, Health)] == reports[-1:]
+
+
+def test_of_several_visits_that_are_written_together_the_last_one_counts(store: Store, run: str) -> None:
+    opened = [
+        NodeOpened(at=1.0, node=name, parent="", kernel="", label=name, prior=0.5, depth=0) for name in ("one", "two")
+    ]
+    visits = [
+        NodeVisited(at=2.0, node=name, visits=count, best_us=9.0 - count, state=NodeState.MEASURED)
+        for count in (1, 2, 3)
+        for name in ("one", "two")
+    ]
+    store.record_events(run, [opened[0], visits[0], opened[1], *visits[1:]])
+    told = list(store.events_of(run))
+    assert [event.node for event in told if isinstance(event, NodeOpened)] == ["one", "two"]
+    last = {event.node: (event.visits, event.best_us) for event in told if isinstance(event, NodeVisited)}
+    assert last == {"one": (3, 6.0), "two": (3, 6.0)}
+
+
+def test_schedule_keys_are_canonical_json() -> None:
+    knobs = {"B": True, "A": 1, "D": 'te"xt\n', "C": "1"}
+    assert Schedule.of(knobs).key == json.dumps(knobs, sort_keys=True, separators=(",", ":"))
+    assert Schedule.of({"A": 1}).key != Schedule.of({"A": True}).key
 
 
 def test_node_keys_are_the_same_for_everyone() -> None:

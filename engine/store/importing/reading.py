@@ -8,9 +8,9 @@ import zlib
 from pathlib import Path
 from types import ModuleType
 
-from engine.store.connection import is_database
 from engine.store.importing import kernel_tuner_cache, t4
 from engine.store.importing.results import ForeignResults, NotResults
+from engine.store.standing import is_beside_a_database, is_database
 
 FORMATS: tuple[ModuleType, ...] = (kernel_tuner_cache, t4)
 """Each has NAME, recognizes(document), names_kernel(document) and read(document, name, gpu)."""
@@ -48,6 +48,8 @@ def _unnamed(known: ModuleType, document: dict[str, object], path: Path) -> str:
 
 def read_document(path: Path) -> dict[str, object]:
     """The object in a JSON file, packed with gzip or not. Raises NotResults, whose text names the file."""
+    if is_database(path) or is_beside_a_database(path):
+        raise NotResults(f"{path} is no JSON text; it is a database, and `emmy merge` reads those")
     try:
         with path.open("rb") as file:
             packed = file.read(len(_GZIP)) == _GZIP
@@ -67,8 +69,7 @@ def read_document(path: Path) -> dict[str, object]:
         what = "it is cut off" if error.pos >= len(error.doc.rstrip()) - 1 else "it is broken"
         raise NotResults(f"{path} is no complete JSON: {what} at line {error.lineno}") from None
     except (ValueError, RecursionError):
-        hint = "; it is a database, and `emmy merge` reads those" if is_database(path) else ""
-        raise NotResults(f"{path} is no JSON text{hint}") from None
+        raise NotResults(f"{path} is no JSON text") from None
     if not isinstance(document, dict):
         raise NotResults(f"{path} is JSON, but no object; it is not of a known format")
     return document

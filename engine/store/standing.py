@@ -1,0 +1,85 @@
+"""What stands at a path, asked through SQLite alone.
+
+POSIX drops every lock that a process has on a file when the process closes any descriptor of it. A look at a database
+with `open` would so take the locks away from each connection of this process, and the next process to close the
+database would delete the write-ahead log under them (https://sqlite.org/howtocorrupt.html, 2.2). SQLite's own
+connections know of each other, so they are the only ones that touch a database file here; tests/store/test_locks.py
+holds every function that takes a path to it.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from engine.store.errors import NotADatabase, StoreMissing, StoreReadOnly, StoreUnreadable
+
+_BESIDE = ("-wal", "-shm", "-journal")
+_PAGE = 512
+"""The smallest page, and so the smallest database; SQLite takes a file of one byte for an empty one."""
+
+
+def is_database(path: Path) -> bool:
+    """Whether a file is there that begins as every SQLite database does. One that can't be read is none."""
+    try:
+        path = path.expanduser().resolve()
+        if is_beside_a_database(path) or not path.is_file() or path.stat().st_size < _PAGE:
+            return False
+        with closing(connect_unlocked(path)) as connection:
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
+    except sqlite3.Error as error:
+        return str(getattr(error, "sqlite_errorname", "")).startswith(("SQLITE_CORRUPT", "SQLITE_ERROR"))
+    except UnicodeDecodeError:  # SQLite names what is wrong in bytes that are no UTF-8
+        return True
+    except (OSError, ValueError, RuntimeError):  # RuntimeError: links in a circle, no home folder
+        return False
+    return True
+
+
+def is_beside_a_database(path: Path) -> bool:
+    """Whether the file is what SQLite keeps beside a database: its write-ahead log, the log's index, or its journal.
+
+    The index holds locks too, so such a file is not looked into either: its name and its neighbour tell.
+    """
+    path = path.expanduser().resolve()
+    suffix = next((suffix for suffix in _BESIDE if path.name.endswith(suffix)), "")
+    owner = path.name.removesuffix(suffix)
+    return bool(suffix and owner) and is_database(path.with_name(owner))
+
+
+def connect_unlocked(path: Path) -> sqlite3.Connection:
+    """The file alone, without its write-ahead log, and with no lock asked for, kept or lost."""
+    return sqlite3.connect(f"{path.as_uri()}?immutable=1", uri=True, isolation_level=None)
+
+
+def check_file(path: Path, *, read_only: bool, create: bool) -> None:
+    """Raise the StoreError of what stands in the way of opening `path`, as far as it is seen from outside."""
+    if path.is_dir():
+        raise NotADatabase(f"{path} is a folder; name a file in it")
+    if not path.exists():
+        if read_only or not create:
+            raise StoreMissing(f"there is no database at {path}; `emmy tune` writes one, `--demo` shows a recorded one")
+        path.parent.mkdir(parents=True, exist_ok=True)
+    elif not path.is_file():
+        raise NotADatabase(f"{path} is a pipe or a device; name a file")
+    elif not os.access(path, os.R_OK):
+        raise StoreUnreadable(f"{path} can't be read; ask its owner for access, or name another database with --db")
+    elif path.stat().st_size:
+        if not is_database(path):
+            raise NotADatabase(no_database(path, create=create and not read_only))
+    elif read_only or not create:
+        raise NotADatabase(f"{path} is empty; `emmy tune --db {path}` fills it")
+    if not read_only:
+        for needed in (path, path.parent):
+            if needed.exists() and not os.access(needed, os.W_OK):
+                what = "the folder" if needed.is_dir() else "the file"
+                raise StoreReadOnly(
+                    f"{what} {needed} can't be written; make it writable, or name a database elsewhere with --db"
+                )
+
+
+def no_database(path: Path, *, create: bool) -> str:
+    """The sentence about a file of another kind; a file that isn't there is created only where `create` says so."""
+    return f"{path} is no SQLite database; name another file" + (", and Emmy creates it" if create else "")
