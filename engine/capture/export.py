@@ -14,8 +14,13 @@ _KEPT_WHOLE = ("silu", "rms_norm", "scaled_dot_product_attention", "roll")
 """Composite ops that have one name in our graphs, and lose it when torch decomposes them."""
 
 
-def export(call: nn.Module, tensors: tuple[torch.Tensor, ...]) -> torch.export.ExportedProgram:
-    """The call in core ATen, without running it. Raises DataDependentError or UnsupportedOpError."""
+def export(
+    call: nn.Module, tensors: tuple[torch.Tensor, ...], literals: list[torch.Tensor] | None = None
+) -> torch.export.ExportedProgram:
+    """The call in core ATen, without running it. `literals` gets the tensors that the code makes of numbers in it.
+
+    Raises DataDependentError or UnsupportedOpError.
+    """
     table: Any = torch.export.default_decompositions()
     for name in _KEPT_WHOLE:
         packet = getattr(torch.ops.aten, name)
@@ -24,6 +29,8 @@ def export(call: nn.Module, tensors: tuple[torch.Tensor, ...]) -> torch.export.E
     try:
         with torch.no_grad():
             exported = torch.export.export(call, tensors, strict=False)
+            if literals is not None:
+                literals.extend(_literals(exported))
             return cast(torch.export.ExportedProgram, exported.run_decompositions(table))
     except CaptureError:
         raise
@@ -31,6 +38,19 @@ def export(call: nn.Module, tensors: tuple[torch.Tensor, ...]) -> torch.export.E
         if is_data_dependent(error):
             raise DataDependentError(DATA_TEXT) from None
         raise UnsupportedOpError(f"torch.export can't capture the call: {one_line(error)}.") from None
+
+
+def _literals(exported: torch.export.ExportedProgram) -> list[torch.Tensor]:
+    """Tensors that `torch.tensor` and its like make: torch.export keeps one for all calls, and copies it in each."""
+    targets = {str(getattr(spec.arg, "name", "")): spec.target for spec in exported.graph_signature.input_specs}
+    copied = [
+        targets.get(node.args[0].name)
+        for node in exported.graph.nodes
+        if node.target is torch.ops.aten.lift_fresh_copy.default and isinstance(node.args[0], torch.fx.Node)
+    ]
+    found = [exported.constants.get(target) for target in copied if target is not None]
+    # memory of NumPy's can't be resized: that is an array of the user's, and no literal
+    return [one for one in found if isinstance(one, torch.Tensor) and one.untyped_storage().resizable()]
 
 
 def allows_tf32() -> bool:

@@ -6,8 +6,9 @@ What kernels couldn't do as the call does it is refused in words: changed argume
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,10 +19,11 @@ from torch.export.graph_signature import InputKind, OutputKind
 from torch.utils import _pytree as pytree
 
 from engine.capture.convert import convert, created_in
-from engine.capture.errors import DataDependentError, UnsupportedOpError, UnsupportedTensorError
+from engine.capture.errors import CaptureError, DataDependentError, UnsupportedOpError, UnsupportedTensorError
 from engine.capture.export import allows_tf32, export
 from engine.capture.feeding import CALLED, Feed
 from engine.capture.meta import DATA_TEXT, is_data_dependent
+from engine.capture.quiet import quiet
 from engine.ir.plan import Program
 
 
@@ -30,12 +32,14 @@ class LiveProgram:
     """`sources[i]` is what input i of the program's graph is: the position of a tensor among the call's arguments, or
     a tensor that the function holds (a parameter, a buffer, a constant).
 
-    `rebuild` makes of the program's outputs what the call returns.
+    `rebuild` makes of the program's outputs what the call returns. `literals` are those among the sources that the
+    code made itself, of numbers in it.
     """
 
     program: Program
     sources: tuple[int | torch.Tensor, ...]
     rebuild: Callable[[list[torch.Tensor]], Any]
+    literals: tuple[torch.Tensor, ...] = ()
 
 
 class _Call(nn.Module):
@@ -50,6 +54,8 @@ class _Call(nn.Module):
     def forward(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
         args, kwargs = self._refill(tensors)
         leaves, structure = pytree.tree_flatten(self._called(*args, **kwargs))
+        if any(isinstance(leaf, torch.SymInt | torch.SymFloat | torch.SymBool) for leaf in leaves):
+            raise DataDependentError(DATA_TEXT)
         for leaf in leaves:
             if not isinstance(leaf, torch.Tensor | int | float | bool | str | None):
                 raise UnsupportedTensorError(f"The call returns a {type(leaf).__name__}, which is not a tensor.")
@@ -71,10 +77,10 @@ def capture_call(
     """
     feed = Feed.of(function, args, kwargs)
     returned: list[Any] = []
+    literals: list[torch.Tensor] = []
     call = _Call(function, lambda given: feed.refilled(given), lambda kept, shape: returned.append((kept, shape)))
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", category=FutureWarning)  # of torch, about what torch itself calls
-        exported = export(call, tuple(tensor.detach() for tensor in feed.tensors))
+    with quiet(), _in_the_users_names(feed.labels):
+        exported = export(call, tuple(tensor.detach() for tensor in feed.tensors), literals)
     _refuse_side_effects(exported)
     held = _held(exported)
     given: dict[str, tuple[str, torch.Tensor]] = {}
@@ -86,14 +92,27 @@ def capture_call(
     for name, (label, tensor) in held.items():
         given[name], sources[name], labels[name] = (name, tensor), tensor, label
     fixed = frozenset(f"tensors_{index}" for index in weights)
-    try:
-        graph = convert(exported, given, allows_tf32(), keep_unread=False, also_weights=fixed)
-    except RuntimeError as error:
-        if is_data_dependent(error):
-            raise DataDependentError(DATA_TEXT) from None
-        raise
+    with _in_the_users_names(feed.labels):
+        try:
+            graph = convert(exported, given, allows_tf32(), keep_unread=False, also_weights=fixed)
+        except RuntimeError as error:
+            if is_data_dependent(error):
+                raise DataDependentError(DATA_TEXT) from None
+            raise
     program = Program(replace(graph, labels=tuple(labels[name] for name in graph.labels)), text, _place(feed.tensors))
-    return LiveProgram(program, tuple(sources[name] for name in graph.labels), _rebuilder(*returned[-1]))
+    inputs = tuple(sources[name] for name in graph.labels)
+    return LiveProgram(program, inputs, _rebuilder(*returned[-1]), tuple(literals))
+
+
+@contextmanager
+def _in_the_users_names(labels: tuple[str, ...]) -> Iterator[None]:
+    """What is raised in the block calls arguments and parts as the user does, instead of by names made up here."""
+    try:
+        yield
+    except CaptureError as error:
+        text = re.sub(r"\btensors_(\d+)\b", lambda found: labels[int(found[1])], str(error))
+        text = re.sub(r"\b(c_)?(lifted_tensor|_tensor_constant)_?\d+\b", "a tensor that the code holds", text)
+        raise type(error)(re.sub(rf"\b(self\.)?{CALLED}\.", "", text)) from None
 
 
 def _refuse_side_effects(exported: ExportedProgram) -> None:
@@ -101,7 +120,9 @@ def _refuse_side_effects(exported: ExportedProgram) -> None:
         if spec.kind is OutputKind.USER_INPUT_MUTATION:
             raise UnsupportedOpError("The call changes one of its arguments in place, which kernels here don't.")
         if spec.kind is OutputKind.BUFFER_MUTATION:
-            raise UnsupportedOpError(f"The call changes the buffer {spec.target}: call .eval() on the module first.")
+            raise UnsupportedOpError(
+                f"The call changes the buffer {_part(spec.target)}: call .eval() on the module first."
+            )
     created = created_in(exported)
     if created:
         raise UnsupportedOpError(f"The call draws values of its own (aten.{created}): no kernel is generated for that.")
@@ -112,7 +133,7 @@ def _held(exported: ExportedProgram) -> dict[str, tuple[str, torch.Tensor]]:
     found: dict[str, tuple[str, torch.Tensor]] = {}
     for spec in exported.graph_signature.input_specs:
         name, target = str(getattr(spec.arg, "name", "")), str(spec.target)
-        label = target.removeprefix(f"{CALLED}.")
+        label = _part(target)
         if spec.kind is InputKind.PARAMETER or (spec.kind is InputKind.BUFFER and target in exported.state_dict):
             found[name] = (label, exported.state_dict[target].detach())
         elif spec.kind in (InputKind.BUFFER, InputKind.CONSTANT_TENSOR):
@@ -120,6 +141,11 @@ def _held(exported: ExportedProgram) -> dict[str, tuple[str, torch.Tensor]]:
             assert isinstance(tensor, torch.Tensor)
             found[name] = (label, tensor.detach())
     return found
+
+
+def _part(target: str | None) -> str:
+    """What the user calls a part of the function."""
+    return str(target).removeprefix(f"{CALLED}.")
 
 
 def _place(tensors: tuple[torch.Tensor, ...]) -> str:

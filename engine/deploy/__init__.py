@@ -3,14 +3,14 @@
 from engine.deploy.carrying import Carried, Received, export_schedules, receive_schedules
 from engine.deploy.database_rows import database_rows
 from engine.deploy.deployment import Deployment, DeploymentError, NoEvidenceError, deployment, deploys_now
-from engine.deploy.evidence import Evidence, Source, choose, explain
+from engine.deploy.evidence import Evidence, Source
 from engine.deploy.instructions import ptx_instructions, sass_instructions
 from engine.deploy.knob_report import KnobReport, knob_reports
 from engine.deploy.listing import Listed, compiled_kernels
 from engine.deploy.pinning import (
     SilentFallbackError,
-    check_pins_built,
     check_source_built,
+    completed_schedule,
     difference_text,
     pin_author,
     pin_context,
@@ -21,6 +21,7 @@ from engine.deploy.pinning import (
 from engine.deploy.prior_report import PriorReport, prior_report
 from engine.deploy.python_module import ModuleOrigin, python_module
 from engine.deploy.schedule_file import BadScheduleFile, ScheduleFile, is_schedule_file, read_schedule_file
+from engine.deploy.standings import pin_standings
 
 __all__ = [
     "BadScheduleFile",
@@ -37,20 +38,19 @@ __all__ = [
     "ScheduleFile",
     "SilentFallbackError",
     "Source",
-    "check_pins_built",
     "check_source_built",
-    "choose",
     "compiled_kernels",
+    "completed_schedule",
     "database_rows",
     "deployment",
     "deploys_now",
     "difference_text",
-    "explain",
     "export_schedules",
     "is_schedule_file",
     "knob_reports",
     "pin_author",
     "pin_context",
+    "pin_standings",
     "prior_report",
     "ptx_instructions",
     "python_module",

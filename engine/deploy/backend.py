@@ -22,59 +22,51 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from engine.capture import CaptureError
+from engine.capture.meta import DATA_TEXT, is_data_dependent
+from engine.deploy.arguments import Settings, asked_in_python, call_of, checked_function, settings_of
 from engine.deploy.deployment import Deployment, DeploymentError, NoEvidenceError, PinnedControlsError
 from engine.deploy.execution import WeightsMoved
-from engine.deploy.guarding import Guard, ambient
+from engine.deploy.guarding import Guard, State, ambient, is_transformed, unsuitable
+from engine.deploy.kinds import typed
 from engine.deploy.pinning import SilentFallbackError
-from engine.deploy.signatures import ChangesItself, Deployed, Unsuitable, deploy_call, opened
-from engine.deploy.watching import Watch
+from engine.deploy.signatures import ChangesItself, Deployed, Unsuitable, deploy_call
 from engine.runtime import BuildError, one_line
 from engine.store import StoreError
 
 SIGNATURES_LIMIT = 64
 """Signatures kept for one call. Each holds buffers and a CUDA graph, and shapes that never come again would pile up."""
 
+STATES_LIMIT = 16
+"""States of what a function holds that are kept: each may keep weights in memory that the user has exchanged."""
 
-SELF_CHANGES = 2
-"""A function that was seen to change itself so often runs in eager: once may be what it prepares at its first call."""
+GIVES_UP = 2
+"""A function that was seen so often to change itself, or to hold what can't be watched, runs in eager for good: once
+may be what it prepares at its first call."""
 
 
 class TrainingError(RuntimeError):
     """The call would need gradients."""
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """`database` None is the user's own. With `strict_evidence` nothing runs that a prediction decides.
-
-    `ptxas` assembles schedules with controls; None looks for the one that each was measured with.
-    """
-
-    database: Path | None = None
-    strict_evidence: bool = False
-    ptxas: Path | None = None
-
-
 @dataclass(slots=True)
 class CompiledCall:
     """A function whose calls run as deployments, one a signature. `deployments` are those in use, in order of need.
 
-    `fixed` are positions among the tensors of a call that never change between calls. `guarded` False leaves what the
-    code reads to whoever calls it, as torch.compile guards that itself.
+    `fixed` are positions among the tensors of a call that never change between calls.
     """
 
     function: Callable[..., Any]
     settings: Settings
     name: str
     fixed: frozenset[int] = frozenset()
-    guarded: bool = True
     builds: int = 0
     _entries: dict[tuple[object, ...], Deployed | None] = field(default_factory=dict)
     _said: set[str] = field(default_factory=set)
-    _watch: Watch = field(default_factory=Watch)
     _guard: Guard = field(init=False)
-    _states: dict[tuple[object, ...], int] = field(default_factory=dict)
-    _self_changes: int = 0
+    _state: State | None = None
+    _states: dict[State, int] = field(default_factory=dict)
+    _newest: int = 0
+    _failures: int = 0
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def __post_init__(self) -> None:
@@ -86,15 +78,24 @@ class CompiledCall:
 
     def __call__(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Run one call. Raises TrainingError where gradients are wanted, and what the function itself raises."""
+        if is_transformed():
+            return self.function(*args, **kwargs)
         leaves, structure = pytree.tree_flatten((tuple(args), dict(kwargs)))
         tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+        odd = unsuitable(tensors)
+        if odd:
+            self._say(odd)
+            return self.function(*args, **kwargs)
         self._refuse_training(tensors)
+        learns = torch.is_grad_enabled()
         with torch.no_grad(), self._lock:
             for _ in range(2):
                 key = self._key(leaves, tensors, structure)
                 entry = self._entry(key, args, kwargs)
                 if entry is None:
                     break
+                if learns and entry.learns:
+                    raise TrainingError(self._training_text())
                 try:
                     return entry(tensors)
                 except WeightsMoved:
@@ -104,51 +105,74 @@ class CompiledCall:
     def prepare(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """Build the signature of a call without making it."""
         leaves, structure = pytree.tree_flatten((tuple(args), dict(kwargs)))
-        with torch.no_grad(), self._lock:
-            self._entry(self._key(leaves, [x for x in leaves if isinstance(x, torch.Tensor)], structure), args, kwargs)
+        tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+        odd = unsuitable(tensors)
+        if odd:
+            self._say(odd)
+        elif not is_transformed():
+            with torch.no_grad(), self._lock:
+                self._entry(self._key(leaves, tensors, structure), args, kwargs)
 
     def _key(self, leaves: Sequence[Any], tensors: Sequence[Any], structure: Any) -> tuple[object, ...]:
-        if self._watch.changed():
-            self._entries.clear()
-            self._states.clear()
-        state = self._guard.state() if self.guarded and self._self_changes < SELF_CHANGES else ()
-        number = self._states.setdefault(state, len(self._states))
-        training = getattr(self.function, "training", None)
-        return _signature(leaves, tensors, self.fixed), structure, training, number, ambient()
+        number = self._number() if self._failures < GIVES_UP else 0
+        return number, _signature(leaves, tensors, self.fixed), structure, ambient()
+
+    def _number(self) -> int:
+        """The number of the state of what the function holds; a new one, where it was never so, drops the oldest."""
+        state = self._guard.state()
+        if state is self._state:
+            return self._states[state]
+        if state not in self._states:
+            if len(self._states) >= STATES_LIMIT:
+                gone = self._states.pop(next(iter(self._states)))
+                self._entries = {key: entry for key, entry in self._entries.items() if key[0] != gone}
+            self._newest += 1
+            self._states[state] = self._newest
+        self._state = state
+        return self._states[state]
 
     def _entry(self, key: tuple[object, ...], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Deployed | None:
-        if self._self_changes >= SELF_CHANGES:
+        if self._failures >= GIVES_UP or self._is_unwatchable():
             return None
         if key not in self._entries:
             if len(self._entries) >= SIGNATURES_LIMIT:
                 self._say(f"more than {SIGNATURES_LIMIT} signatures: further ones run in eager")
                 return None
-            before = self._self_changes
+            before = self._failures
             entry = self._build(args, kwargs)
-            if self._self_changes > before:
+            if self._failures > before:
                 return entry
             self._entries[key] = entry
         return self._entries[key]
+
+    def _is_unwatchable(self) -> bool:
+        if self._state is None or not self._state.problem:
+            return False
+        self._failures += 1
+        self._say(self._state.problem)
+        return True
 
     def _build(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Deployed | None:
         """The deployment of one signature; None, and a warning, where it runs in eager."""
         self.builds += 1
         settings = self.settings
         try:
-            entry = deploy_call(
-                self.function,
-                tuple(args),
-                dict(kwargs),
-                self.fixed,
-                settings.database,
-                settings.strict_evidence,
-                ptxas=settings.ptxas,
-            )
+            with asked_in_python():
+                entry = deploy_call(
+                    self.function,
+                    tuple(args),
+                    dict(kwargs),
+                    self.fixed,
+                    settings.database,
+                    settings.strict_evidence,
+                    ptxas=settings.ptxas,
+                    state=self._state,
+                )
         except ChangesItself as error:
-            self._self_changes += 1
+            self._failures += 1
             self._say(str(error))
             return None
-        except (NoEvidenceError, PinnedControlsError):
+        except (NoEvidenceError, PinnedControlsError, SilentFallbackError):
             raise
         except (CaptureError, DeploymentError, StoreError, BuildError, Unsuitable) as error:
             self._say(str(error))
@@ -156,14 +180,12 @@ class CompiledCall:
         except torch.OutOfMemoryError:
             self._say("the buffers of its kernels don't fit into the GPU's memory")
             return None
-        except SilentFallbackError:
-            raise
         except Exception as error:  # whatever it is, eager is right
-            self._say(f"its kernels can't be run: {type(error).__name__}: {one_line(str(error))}")
+            cause = f"its kernels can't be run: {type(error).__name__}: {one_line(str(error))}"
+            self._say(DATA_TEXT if is_data_dependent(error) else cause)
             return None
         for note in entry.deployment.notes:
             self._warn(f"emmy runs {self.name} with less than was learned: {note}.")
-        self._watch = Watch.of(self.function, entry.held)
         return entry
 
     def _say(self, reason: str) -> None:
@@ -179,10 +201,13 @@ class CompiledCall:
             return
         own = self.function.parameters() if isinstance(self.function, nn.Module) else ()
         if any(tensor.requires_grad for tensor in (*tensors, *own)):
-            raise TrainingError(
-                f"emmy doesn't train: {self.name} was called with gradients enabled and a tensor that requires them;"
-                " call it under torch.no_grad() or torch.inference_mode()"
-            )
+            raise TrainingError(self._training_text())
+
+    def _training_text(self) -> str:
+        return (
+            f"emmy doesn't train: {self.name} was called with gradients enabled and a tensor that requires them;"
+            " call it under torch.no_grad() or torch.inference_mode()"
+        )
 
 
 class CompiledModule(nn.Module):
@@ -263,28 +288,26 @@ def compile_callable(
     looks for it.
 
     Guarded at every call, so that a change is captured anew: shapes, strides, dtypes, devices and values of arguments;
-    the tree of modules with their classes, modes, hooks and attributes; closure variables, defaults and the globals
-    that the code names; autocast, the default dtype and TF32. Numbers, strings, tuples, lists, dictionaries and
-    dataclasses count by content (up to 256 items), other objects by identity: a change inside one of those is not seen.
-    A call that changes attributes, globals or tensors that the function holds runs in eager, and one warning says so.
+    everything that the function reaches (`reaching` says how far); autocast, the default dtype and device, TF32. Values
+    of weights are read where they lie. In eager, with one warning, runs what can't be watched, what changes attributes,
+    globals or tensors that the function holds, and tensors that are sparse, nested or of a class of their own; in eager
+    without one what torch transforms (vmap, forward-mode differentiation, tracing).
 
-    Raises ValueError for a ptxas that isn't there, StoreError for a database that can't be read, and, now or when it is
-    called, TrainingError for gradients, NoEvidenceError where `strict_evidence` forbids what a prediction decides, and
-    PinnedControlsError for a pin whose controls can't be applied here.
+    Raises TypeError for what is no function, arguments or path, ValueError for a ptxas that isn't there, StoreError for
+    a database that can't be read, and, now or when it is called, TrainingError for gradients, NoEvidenceError where
+    `strict_evidence` forbids what a prediction decides, and PinnedControlsError for a pin whose controls can't be
+    applied here.
     """
-    settings = _settings(db, strict_evidence, ptxas)
-    with opened(settings.database):
-        pass  # a database that can't be read is said now
+    name = checked_function(function)
+    settings = settings_of(db, strict_evidence, ptxas)
+    call = call_of(function, example_inputs) if example_inputs is not None else None
     compiled: Any
     if isinstance(function, nn.Module):
         compiled = CompiledModule(function, settings)
     else:
-        call = CompiledCall(function, settings, getattr(function, "__name__", type(function).__name__))
-
-        compiled = _as_function(call)
-    if example_inputs is not None:
-        args, kwargs = _arguments(example_inputs)
-        compiled.call.prepare(args, kwargs)
+        compiled = _as_function(CompiledCall(function, settings, name))
+    if call is not None:
+        compiled.call.prepare(*call)
     return compiled
 
 
@@ -301,24 +324,14 @@ def emmy_backend(
     Raises ValueError for an option that it hasn't.
     """
     given = dict(options or {})
-    settings = _settings(given.pop("db", None), bool(given.pop("strict_evidence", False)), given.pop("ptxas", None))
+    settings = settings_of(given.pop("db", None), given.pop("strict_evidence", False), given.pop("ptxas", None))
     if given or mode is not None:
         unknown = ", ".join(sorted(given)) or f"mode={mode}"
         raise ValueError(f"the emmy backend has the options db, strict_evidence and ptxas, not {unknown}")
-    with opened(settings.database):
-        pass
-    call = CompiledCall(module, settings, "the compiled graph", _fixed(module), guarded=False)
+    call = CompiledCall(module, settings, "the compiled graph", _fixed(module))
 
     made: Callable[..., Any] = _as_function(call)
     return made
-
-
-def _settings(database: str | Path | None, strict: bool, ptxas: str | Path | None) -> Settings:
-    """Raises ValueError for a ptxas that isn't there."""
-    path = Path(ptxas) if ptxas is not None else None
-    if path is not None and not path.is_file():
-        raise ValueError(f"ptxas={str(path)!r} is no file: name the ptxas that controls were measured with")
-    return Settings(Path(database) if database is not None else None, strict, path)
 
 
 def _as_function(call: CompiledCall) -> Any:
@@ -345,12 +358,6 @@ def _is_static(node: torch.fx.Node) -> bool:
     return "_dynamo_static_input_type" in marks or isinstance(node.meta.get("example_value"), nn.Parameter)
 
 
-def _arguments(example: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    if isinstance(example, Mapping):
-        return (), dict(example)
-    return ((example,) if isinstance(example, torch.Tensor) else tuple(example)), {}
-
-
 def _signature(leaves: Sequence[Any], tensors: Sequence[Any], fixed: frozenset[int]) -> tuple[object, ...]:
     """What must be equal for a deployment to fit: all that a kernel was generated for.
 
@@ -358,9 +365,11 @@ def _signature(leaves: Sequence[Any], tensors: Sequence[Any], fixed: frozenset[i
     """
     skipped = {id(tensors[position]) for position in fixed}
     return tuple(
-        (leaf.shape, leaf.dtype, leaf.device, leaf.stride(), leaf.storage_offset())
-        if isinstance(leaf, torch.Tensor)
-        else (type(leaf), leaf if isinstance(leaf, int | float | bool | str | None) else id(leaf))
+        (*_layout(leaf), leaf.dtype, leaf.device, leaf.requires_grad) if isinstance(leaf, torch.Tensor) else typed(leaf)
         for leaf in leaves
         if id(leaf) not in skipped
     )
+
+
+def _layout(tensor: torch.Tensor) -> tuple[object, ...]:
+    return tensor.shape, tensor.stride(), tensor.storage_offset(), tensor.is_conj(), tensor.is_neg()

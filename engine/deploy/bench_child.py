@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from engine.deploy.peers import Peer, eager_body, peer_of
 from engine.deploy.signatures import Deployed, Unsuitable, deploy_call
 from engine.ir.kernel import Kernel
 from engine.ir.roofline import Ceilings, floor_us
-from engine.measure import ChannelClosed, Deviation, Message, open_channel, tolerance, wrong_result
+from engine.measure import ChannelClosed, Message, less_exact_than_eager, open_channel
 from engine.runtime import (
     BuildError,
     Case,
@@ -237,9 +238,7 @@ class Bench:
             return bind_extern(kernel.body, case.inputs, case.outputs)
         chosen = self._deployment
         source = render(kernel, schedule, chosen.target)
-        if chosen.controls is None:
-            return bind_launch(compile_source(source, chosen.target, self._folder), case.inputs, case.outputs)
-        with assembling(chosen) as folder:
+        with nullcontext(self._folder) if chosen.controls is None else assembling(chosen) as folder:
             return bind_launch(compile_source(source, chosen.target, folder), case.inputs, case.outputs)
 
     def _two_schedules(self, item: KernelChoice) -> Message:
@@ -269,10 +268,6 @@ def _wrong(launch: Launch, case: Case) -> str:
     """What is wrong with a kernel's outputs, or ""."""
     poison(case.written, case.poison_byte)
     launch()
-    found = [Deviation(*pair) for pair in compare(case.outputs, case.references)]
-    limits = [
-        tolerance(Deviation(*eager), str(output.dtype).removeprefix("torch."))
-        for eager, output in zip(case.eager, case.outputs, strict=True)
-    ]
-    failure = wrong_result(found, limits)
+    found = compare(case.outputs, case.references)
+    failure = less_exact_than_eager(found, case.eager, [str(output.dtype) for output in case.outputs])
     return failure.cause if failure else ""

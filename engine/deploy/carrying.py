@@ -45,12 +45,16 @@ class Exported:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """What a file came to. `evidence` counts new rows; `left_out` says what was not taken, and why."""
+    """What a file came to. `evidence` counts new rows; `left_out` says what was not taken, and why.
+
+    `in_force` counts the pins of the file that were in force here before.
+    """
 
     pins: tuple[PinChange, ...]
     evidence: int
     suggestions: int
     left_out: tuple[str, ...]
+    in_force: int = 0
 
 
 def export_schedules(store: Store, kernel_text: str, what: Carried, command: str) -> Exported:
@@ -154,14 +158,15 @@ def receive_schedules(store: Store, content: ScheduleFile, who: str) -> Received
     own = [one for one in fits if one.context.key in contexts]
     left_out += [f"the pin of {one.schedule}: {reason}" for one in own if (reason := _without_bytes(store, one))]
     evidence = store.record_evidence([result for one in own for result in one.evidence])
-    pins = [change for one in own if (change := _pinned(store, one, who)) is not None]
+    pinned = [one for one in own if one.pin is not None and not _without_bytes(store, one)]
+    pins = [change for one in pinned if (change := _pinned(store, one, who)) is not None]
     strange = [one for one in fits if one.context.key not in contexts]
     suggested = store.suggest([_suggestion(one, here) for one in strange])
-    return Received(tuple(pins), evidence, suggested, tuple(left_out))
+    return Received(tuple(pins), evidence, suggested, tuple(left_out), len(pinned) - len(pins))
 
 
 def _pinned(store: Store, one: FileSchedule, who: str) -> PinChange | None:
-    if one.pin is None or _without_bytes(store, one):
+    if one.pin is None:
         return None
     stored = in_place_of(store, one.kernel_key, one.context.key)
     if stored is not None and stored.pin.schedule == one.schedule:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from engine.knobs import parse_knobs
 from engine.measure import Difference, NoiseFloor, differences, median_interval, noise_floor
 from engine.vocabulary import KnobValue, Schedule
 
@@ -58,16 +59,8 @@ def time_of(samples: Sequence[float]) -> Time:
 
 
 def read_knobs(text: str) -> dict[str, KnobValue]:
-    """ "BLOCK_M=64, LOADS=pointer": knobs with their values. Raises ValueError, one sentence, for another text."""
-    knobs: dict[str, KnobValue] = {}
-    for part in text.replace(",", " ").split():
-        name, equals, value = part.partition("=")
-        if not equals or not name or not value:
-            raise ValueError(f"--ab is KNOB=VALUE, with commas between several, not {text!r}")
-        knobs[name] = _value(value)
-    if not knobs:
-        raise ValueError("--ab is KNOB=VALUE, with commas between several, and names no knob")
-    return knobs
+    """ "BLOCK_M=64, LOADS=pointer": knobs with their values, commas or blanks between them. Raises BadKnobs."""
+    return parse_knobs(text.replace(",", " ")).as_dict()
 
 
 def changed_schedule(schedule: Schedule, knobs: Mapping[str, KnobValue]) -> Schedule | str:
@@ -78,12 +71,3 @@ def changed_schedule(schedule: Schedule, knobs: Mapping[str, KnobValue]) -> Sche
         return f"its schedule has no knob {unknown[0]}; it has {', '.join(own)}"
     changed = Schedule.of({**own, **knobs})
     return "it has these values already" if changed == schedule else changed
-
-
-def _value(text: str) -> KnobValue:
-    if text in ("True", "true", "False", "false"):
-        return text.lower() == "true"
-    try:
-        return int(text)
-    except ValueError:
-        return text

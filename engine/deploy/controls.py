@@ -34,11 +34,10 @@ class ControlsHere:
 
     def contexts(self, store: Store, context_key: str) -> list[Context]:
         """The recorded contexts that differ from this place's by their choice of a ptxas alone."""
-        recorded = store.contexts()
-        own = self._context or next((one for one in recorded if one.key == context_key), None)
+        own = self._context or store.context(context_key)
         if own is None or names_binary(own):
             return []
-        return [one for one in recorded if names_binary(one) and replace(one, ptxas=own.ptxas) == own]
+        return [one for one in store.contexts() if names_binary(one) and replace(one, ptxas=own.ptxas) == own]
 
     def assembler(self, context: Context) -> Assembler | str:
         """The ptxas of a context that names its binary, or a sentence why it can't be used."""
@@ -61,7 +60,7 @@ class ControlsHere:
             return ""
         if reason := controls_unusable_because(schedule, store, context_key):
             return reason
-        context = next((one for one in store.contexts() if one.key == context_key), None)
+        context = store.context(context_key)
         found = self.assembler(context) if context is not None else ""
         return found if isinstance(found, str) else ""
 
@@ -102,7 +101,7 @@ def controls_unusable_because(schedule: Schedule, store: Store, context_key: str
     The bytes have to be there under their hash, and accepted by the context's ptxas for its GPU.
     """
     acf = acf_of(schedule)
-    context = next((one for one in store.contexts() if one.key == context_key), None) if acf else None
+    context = store.context(context_key) if acf else None
     if context is None:
         return ""
     try:

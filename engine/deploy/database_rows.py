@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from engine.ir.kernel import Kernel
 from engine.prior import COLUMNS, Reservoir, group_name, training_rows
-from engine.store import Store
+from engine.store import BadRow, Store
 from engine.vocabulary import Schedule, Target
 
 
@@ -31,5 +31,11 @@ def timed_kernels(
             continue
         for context, _, _ in store.kernel_contexts(kernel.key):
             timed = store.timed(kernel.key, context)
-            if timed:
-                yield group_name(kernel.key, context), kernel, timed, store.target(context)
+            if not timed:
+                continue
+            try:
+                target = store.target(context)
+            except BadRow as error:
+                store.leave_out(error)
+                continue
+            yield group_name(kernel.key, context), kernel, timed, target

@@ -118,7 +118,7 @@ def deployment(
     whose ptxas controls can't be applied, DeploymentError for a kernel that can't be built, and StoreError for a
     database that can't be read. `pins` False decides as if none were there.
     """
-    places = {context_key: next((one for one in store.contexts() if one.key == context_key), None)}
+    places = {context_key: store.context(context_key)}
     for context in controls.contexts(store, context_key) if controls is not None else ():
         if not strict or (controls is not None and controls.usable(context)):
             places[context.key] = context

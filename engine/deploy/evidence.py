@@ -1,8 +1,7 @@
 """Which schedule a kernel would be deployed with, and what says so.
 
 The order of evidence: a pin that can be built, then a time in the deploy regime, then a ranking time, then what the
-prior predicts among the legal schedules, then the first legal one. `choose` takes the first line of `explain` that can
-be built, so the two can't disagree.
+prior predicts among the legal schedules, then the first legal one. The first line that can be built decides.
 """
 
 from __future__ import annotations
@@ -48,7 +47,10 @@ class Evidence:
 def evidence_lines(
     kernel: Kernel, store: Store, context_key: str, target: Target, prior: Prior, controls: ControlsHere | None = None
 ) -> Iterator[Evidence]:
-    """The lines of `explain`, each looked up when it is asked for: predicting every legal schedule takes a while.
+    """Every kind of evidence that the database and the prior hold for a kernel, strongest first.
+
+    Each is looked up when it is asked for, as predicting every legal schedule takes a while. There is none only if the
+    kernel has no legal schedule on `target`. Raises StoreError when the database can't be read.
 
     With `controls` a line whose ptxas controls can't be applied here says so; without, a measured one is believed.
     """
@@ -62,20 +64,6 @@ def evidence_lines(
         fastest = int(predicted.argmin())
         yield Evidence(Source.PRIOR, schedules[fastest], math.exp(float(predicted[fastest])))
         yield Evidence(Source.FIRST, schedules[0], None)
-
-
-def explain(kernel: Kernel, store: Store, context_key: str, target: Target, prior: Prior) -> tuple[Evidence, ...]:
-    """Every kind of evidence that the database and the prior hold for a kernel, strongest first.
-
-    Empty only if the kernel has no legal schedule on `target`. Raises StoreError when the database can't be read.
-    """
-    return tuple(evidence_lines(kernel, store, context_key, target, prior))
-
-
-def choose(kernel: Kernel, store: Store, context_key: str, target: Target, prior: Prior) -> Evidence | None:
-    """The strongest evidence that can be built, or None when the kernel has no legal schedule."""
-    lines = evidence_lines(kernel, store, context_key, target, prior)
-    return next((line for line in lines if not line.illegal), None)
 
 
 def _finalist(best: Measurement, compared: Compared | None, store: Store, context_key: str) -> Measurement:

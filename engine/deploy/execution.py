@@ -22,7 +22,7 @@ from engine.deploy.evidence import Source
 from engine.deploy.pinning import check_source_built
 from engine.ir.graph import Graph
 from engine.ir.plan import BufferView
-from engine.measure import Deviation, tolerance, wrong_result
+from engine.measure import less_exact_than_eager
 from engine.runtime import (
     AssembledPlan,
     allow_scratch_memory,
@@ -34,6 +34,7 @@ from engine.runtime import (
     evaluate,
     interpret_plan,
     replayed,
+    whole_storage,
 )
 
 ALIGNMENT = 16
@@ -84,12 +85,8 @@ def check_against(
     references = [value.clone() for value in evaluate(graph, tensors, wide)]
     if [tuple(value.shape) for value in ours] != [tuple(value.shape) for value in eager]:
         return "its outputs have other shapes than eager's"
-    found = [Deviation(*pair) for pair in compare(ours, references)]
-    limits = [
-        tolerance(Deviation(*pair), str(value.dtype).removeprefix("torch."))
-        for pair, value in zip(compare(eager, references), eager, strict=True)
-    ]
-    failure = wrong_result(found, limits)
+    dtypes = [str(value.dtype) for value in eager]
+    failure = less_exact_than_eager(compare(ours, references), compare(eager, references), dtypes)
     return failure.cause if failure else ""
 
 
@@ -155,14 +152,16 @@ class CapturedRunner:
             return _own(self._grouping.outputs, tensors, self.plan.outputs)
 
     def _follow_weights(self, tensors: Sequence[torch.Tensor]) -> None:
-        """Compute what is prepared anew where a weight was written to. Raises WeightsMoved where one lies elsewhere."""
+        """Compute what is prepared anew where a weight was written to, and of inference tensors at every call, as torch
+        doesn't count their writes. Raises WeightsMoved where one lies elsewhere."""
         changed = False
         for weight in self._weights:
             tensor = tensors[weight.position]
             if tensor.data_ptr() != weight.address:
                 raise WeightsMoved
             version = version_of(tensor)
-            if version != weight.version:
+            uncounted = tensor.is_inference() and (weight.copied or self._grouping.prepared)
+            if uncounted or version != weight.version:
                 weight.version, changed = version, True
                 if weight.copied:
                     self._fill(weight.position, tensor)
@@ -207,8 +206,7 @@ def _own(
             owned.append(_of_input(tensors[view.buffer], view))
             continue
         if view.buffer not in copies:
-            size = output.untyped_storage().nbytes() // output.element_size()
-            copies[view.buffer] = output.as_strided((size,), (1,), 0).clone()
+            copies[view.buffer] = whole_storage(output).clone()
         owned.append(copies[view.buffer].as_strided(output.shape, output.stride(), output.storage_offset()))
     return owned
 

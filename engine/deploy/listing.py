@@ -54,7 +54,6 @@ class Listed:
             f"schedule: {self.schedule}",
             f"launch: {source.entry}[{source.grid}](..., num_warps={source.num_warps}, num_stages={source.num_stages}"
             + (", launch_pdl=True)" if source.pdl else ")"),
-            *([f"maxnreg: {source.maxnreg}"] if source.maxnreg else []),
             *([f"ptxas controls: {source.acf}"] if source.acf else []),
             "arguments, in order; pointers are 16-byte aligned:",
             *(f"  {_argument_text(argument)}" for argument in source.arguments),

@@ -7,11 +7,11 @@ kernel it is a suggestion: it is shown with the reason, tried first by the next 
 from __future__ import annotations
 
 import getpass
-from collections.abc import Mapping
 
-from engine.codegen import KernelSource, illegal_because, render
+from engine.codegen import FAMILIES, KernelSource, illegal_because, render
 from engine.deploy.controls import controls_unusable_because
 from engine.ir.kernel import Kernel
+from engine.knobs import KNOBS, WITHOUT_EFFECT, BadKnobs, near_names
 from engine.store import Store, StoredPin, StoreError, Suggestion
 from engine.vocabulary import Context, Schedule, Target
 
@@ -40,6 +40,29 @@ def pin_context(store: Store, kernel_key: str) -> str:
     return contexts[0][0] if contexts else run.context_key if run else ""
 
 
+def completed_schedule(kernel: Kernel, typed: Schedule, best: Schedule | None) -> Schedule:
+    """What a person typed, and for every knob that was left away, optional ones too, the value of the best schedule.
+
+    Raises BadKnobs for a name that is no knob of the kernel, and where there is no best one to complete it.
+    """
+    family = FAMILIES.get(kernel.family)
+    own = family.knobs if family is not None and kernel.foreign is None else ()
+    begun = best.as_dict() if best is not None else {}
+    known = dict.fromkeys([*own, *(("ACF",) if own else ()), *begun, *WITHOUT_EFFECT])
+    for name in typed.as_dict():
+        if (own or begun) and name not in known:
+            near = near_names(name, known)
+            meant = f"near it are {', '.join(near)}" if near else f"its knobs are {', '.join(own or begun)}"
+            raise BadKnobs(f"{name} is no knob of a {kernel.family} kernel; {meant}")
+    missing = [name for name in own if name not in typed.as_dict() and not KNOBS[name].optional]
+    if best is None and missing:
+        raise BadKnobs(
+            f"nothing was measured of this kernel in this context, so every knob is to be given: {', '.join(missing)} "
+            f"{'is' if len(missing) == 1 else 'are'} missing"
+        )
+    return Schedule.of({**begun, **typed.as_dict()})
+
+
 def unpinnable_because(kernel: Kernel, schedule: Schedule, store: Store, context_key: str) -> str:
     """A sentence why the schedule can't be pinned for the kernel in this context, or "". Raises StoreError."""
     if kernel.foreign is None:
@@ -48,11 +71,6 @@ def unpinnable_because(kernel: Kernel, schedule: Schedule, store: Store, context
     if store.ranking(kernel.key, schedule, context_key) is None:
         return "The kernel was imported from another tuner: only a schedule that it measured can be pinned."
     return ""
-
-
-def context_of(store: Store, context_key: str) -> Context | None:
-    """The recorded context of this key."""
-    return next((context for context in store.contexts() if context.key == context_key), None)
 
 
 def difference_text(origin: Context, here: Context) -> str:
@@ -71,7 +89,7 @@ def suggestions_for(kernel: Kernel, store: Store, context_key: str) -> tuple[Sug
     """Legal schedules from elsewhere for a kernel, each once: pins of other contexts, then what was imported, then pins
     of the same kernel for other shapes. `reason` says why each decides nothing here. Raises StoreError.
     """
-    here = context_of(store, context_key)
+    here = store.context(context_key)
     if here is None or kernel.foreign is not None:
         return ()
     elsewhere, shapes = _pins_elsewhere(kernel, store, here)
@@ -129,20 +147,6 @@ def _suggested(kernel: Kernel, stored: StoredPin, origin: Context, reason: str) 
     return Suggestion(kernel.key, pin.schedule, origin, reason, author=pin.author, note=pin.note, at=pin.at)
 
 
-def check_pins_built(
-    pinned: Mapping[str, Schedule], built: Mapping[str, Schedule], names: Mapping[str, str] | None = None
-) -> None:
-    """Compare the schedules that an assembled module or a worker reports with the pins, both by structural key.
-
-    A pinned kernel that was not built at all is of another program and says nothing. `names` are for the sentence.
-    Raises SilentFallbackError.
-    """
-    for key, pin in pinned.items():
-        if key in built and built[key] != pin:
-            name = (names or {}).get(key, key)
-            raise SilentFallbackError(f"{name} is pinned, and was built with {_difference(pin, built[key])}")
-
-
 def check_source_built(kernel: Kernel, pin: Schedule, built: KernelSource, target: Target) -> None:
     """Compare the very source that was compiled with what the pin renders to on `target`.
 
@@ -160,13 +164,6 @@ def check_source_built(kernel: Kernel, pin: Schedule, built: KernelSource, targe
         f"{kernel.label or kernel.family} {kernel.shape_text} is pinned to {pin}, and its source was built with "
         f"{differs.replace('_', ' ')} {said}: the pin was not followed"
     )
-
-
-def _difference(pin: Schedule, built: Schedule) -> str:
-    own, other = built.as_dict(), pin.as_dict()
-    differing = [name for name in sorted({*own, *other}) if own.get(name) != other.get(name)]
-    words = [f"{name}={own.get(name, 'nothing')} instead of {other.get(name, 'nothing')}" for name in differing]
-    return ", ".join(words) + ": the pin was not followed"
 
 
 def in_place_of(store: Store, kernel_key: str, context_key: str) -> StoredPin | None:

@@ -16,7 +16,7 @@ import tokenize
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from engine.codegen import Argument, KernelSource, is_generated, render
+from engine.codegen import Argument, KernelSource, acf_of, is_generated, render
 from engine.deploy.deployment import Deployment, KernelChoice
 from engine.deploy.python_template import HEAD, PROGRAM, TAIL
 from engine.deploy.torch_text import dtype_text, graph_lines
@@ -133,7 +133,7 @@ def _kernel_comment(item: KernelChoice) -> str:
     if line is None:
         return comment(said)
     time = f", {line.us:.2f} us" if line.us is not None else ""
-    acf = str(line.schedule.as_dict().get("ACF", ""))
+    acf = acf_of(line.schedule)
     note = f"; tuned with the controls file {acf}, which this file doesn't apply" if acf else ""
     return "\n".join((comment(f"{said}: {line.source}{time}{note}"), comment(f"  {line.schedule}")))
 

@@ -26,6 +26,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from engine.codegen import acf_of
 from engine.ir import GraphError
 from engine.ir.json_form import kernel_from_json, kernel_to_json
 from engine.ir.kernel import Kernel
@@ -35,8 +36,6 @@ from engine.vocabulary import BuildReport, Context, Measurement, Pin, Regime, Sc
 FORMAT = "emmy schedules"
 VERSION = 1
 MAX_SCHEDULES = 100_000
-ACF = "ACF"
-"""The knob that holds the hash of a controls file."""
 
 
 class BadScheduleFile(StoreError):
@@ -98,9 +97,15 @@ def is_schedule_file(document: object) -> bool:
 
 def read_schedule_file(document: Mapping[str, Any], name: str) -> ScheduleFile:
     """Parse and verify a document; `name` is the file's, for sentences. Raises BadScheduleFile."""
-    if document.get("version") != VERSION:
-        said = str(document.get("version"))[:40]
-        raise BadScheduleFile(f"{name} is of version {said!r}, and this Emmy reads version {VERSION}: upgrade emmy-tui")
+    version = document.get("version")
+    if type(version) is not int:
+        said = (
+            "names no version" if version is None else f"names as its version {str(version)[:40]!r}, which is no number"
+        )
+        raise BadScheduleFile(f"{name} {said}: it was edited; export it again")
+    if version != VERSION:
+        way = "upgrade emmy-tui" if version > VERSION else "no Emmy wrote such a file; export it again"
+        raise BadScheduleFile(f"{name} is of version {version}, and this Emmy reads version {VERSION}: {way}")
     try:
         return _file(document)
     except BadScheduleFile as error:
@@ -177,9 +182,8 @@ def _kernel(key: str, row: Mapping[str, Any]) -> Kernel:
 
 
 def _schedule_data(one: FileSchedule) -> dict[str, object]:
-    knobs = one.schedule.as_dict()
-    data: dict[str, object] = {"kernel": one.kernel_key, "context": one.context.key, "schedule": knobs}
-    data["acf"] = knobs.get(ACF, "")
+    data: dict[str, object] = {"kernel": one.kernel_key, "context": one.context.key}
+    data |= {"schedule": one.schedule.as_dict(), "acf": acf_of(one.schedule)}
     if one.pin is not None:
         data["pin"] = {"author": one.pin.author, "at": one.pin.at, "note": one.pin.note}
     return {**data, "evidence": [_evidence_data(result) for result in one.evidence]}
@@ -205,7 +209,7 @@ def _schedule(number: int, row: Mapping[str, Any], kernels: set[str], contexts: 
     if not knobs or not all(isinstance(value, int | str) for value in knobs.values()):
         raise BadScheduleFile(f"{where} is no object of knob values")
     schedule = Schedule.of(knobs)
-    if row.get("acf", "") != knobs.get(ACF, ""):
+    if row.get("acf", "") != acf_of(schedule):
         raise BadScheduleFile(f"{where} names two controls files")
     rows = row["evidence"]
     if not isinstance(rows, list):

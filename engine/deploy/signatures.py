@@ -7,9 +7,9 @@ was asked to (TRITON_INTERPRET=1), with the evidence of the newest recorded run.
 from __future__ import annotations
 
 import contextlib
-import tempfile
+import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +20,14 @@ from engine.capture.live import LiveProgram, capture_call
 from engine.deploy.controls import ControlsHere
 from engine.deploy.deployment import Deployment, deployment
 from engine.deploy.execution import Runner, WeightsMoved, check_against, make_runner, version_of
-from engine.deploy.guarding import Guard
+from engine.deploy.guarding import Guard, State
 from engine.prior import steering
-from engine.runtime import interprets, read_context, read_target
-from engine.store import Store, default_database_path
+from engine.runtime import interprets, read_context, read_target, whole_storage
+from engine.store import Store, default_database_path, opened_to_read
 from engine.vocabulary import Target
+
+LEFT_OUT_SHOWN = 5
+"""Rows that can't be read, of which a deployment tells."""
 
 
 class Unsuitable(Exception):
@@ -39,13 +42,14 @@ class ChangesItself(Unsuitable):
 class Deployed:
     """A call of one signature that runs: give it the tensors among the arguments, in order.
 
-    `held` are tensors that the function holds and the kernels read.
+    `held` are tensors that the function holds and the kernels read; `learns` says that one of them wants gradients.
     """
 
     live: LiveProgram
     deployment: Deployment
     runner: Runner
     strides: tuple[tuple[int, ...], ...]
+    learns: bool = False
 
     @property
     def held(self) -> list[torch.Tensor]:
@@ -72,11 +76,15 @@ def deploy_call(
     pins: bool = True,
     text: str = "",
     ptxas: Path | None = None,
+    state: State | None = None,
 ) -> Deployed:
     """Capture the call, choose, build and check, all on copies: arguments and what the function holds stay as they are.
 
     `fixed` are positions among the call's tensors that never change; `ptxas` is the one for schedules with controls
-    (None: looked for). Raises CaptureError, DeploymentError, StoreError, BuildError and Unsuitable, each a sentence.
+    (None: looked for). With `state`, the one before the call, a tensor that isn't reached in it is refused, as a change
+    of it couldn't be seen.
+
+    Raises CaptureError, DeploymentError, StoreError, BuildError and Unsuitable, each a sentence.
     """
     leaves = pytree.tree_leaves((args, kwargs))
     tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
@@ -85,16 +93,22 @@ def deploy_call(
     refuse_values(leaves)
     with _unchanged(function):
         live = capture_call(function, args, kwargs, text, fixed)
+    learns = _all_watched(live, state) if state is not None else False
+    if _has_negative_zero(live):
+        raise Unsuitable("it computes with -0.0, which programs here don't tell from 0.0")
     with opened(database) as store:
         context_key, target, controls = place(store, device, ptxas)
         prior = steering(store.path).latest
         chosen = deployment(
             live.program, store, context_key, target, prior, strict=strict, pins=pins, controls=controls
         )
-    entry = Deployed(live, chosen, _unready, ())
+        chosen = replace(chosen, notes=(*chosen.notes, *store.left_out[:LEFT_OUT_SHOWN]))
+    entry = Deployed(live, chosen, _unready, (), learns)
     inputs = entry.inputs(tensors)
     if len({tensor.device for tensor in inputs}) > 1:
         raise Unsuitable("its tensors and weights lie on several devices")
+    if any(tensor.is_neg() or tensor.is_conj() for tensor in inputs):
+        raise Unsuitable("it reads a tensor that torch negates or conjugates only when it is read (a view of .conj())")
     entry.runner = make_runner(chosen, live.program.graph, inputs)
     with _unchanged(function):
         eager = _tried(function, args, kwargs, fixed)
@@ -109,6 +123,30 @@ def deploy_call(
         raise Unsuitable("its outputs have other dtypes than eager's")
     entry.strides = tuple(tuple(value.stride()) for value in eager)
     return entry
+
+
+def _all_watched(live: LiveProgram, state: State) -> bool:
+    """Whether a tensor that the kernels read wants gradients. Raises Unsuitable for one that the state doesn't hold."""
+    known = {_place_of(tensor): tensor for tensor in state.tensors}
+    made = {_place_of(tensor) for tensor in live.literals}
+    learns = False
+    for source in live.sources:
+        if not isinstance(source, torch.Tensor) or _place_of(source) in made:
+            continue
+        if _place_of(source) not in known:
+            raise Unsuitable("it reads a tensor that it reaches in a way that can't be watched")
+        learns = learns or known[_place_of(source)].requires_grad
+    return learns
+
+
+def _place_of(tensor: torch.Tensor) -> tuple[object, ...]:
+    return tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), tensor.dtype, tensor.is_conj(), tensor.is_neg()
+
+
+def _has_negative_zero(live: LiveProgram) -> bool:
+    """Whether a constant is -0.0: graphs with it and with 0.0 compare equal, so one could get the other's kernels."""
+    values = (value for op in live.program.graph.ops for _, value in op.attributes)
+    return any(isinstance(value, float) and value == 0.0 and math.copysign(1.0, value) < 0.0 for value in values)
 
 
 @contextlib.contextmanager
@@ -163,8 +201,7 @@ def _copied(tensor: torch.Tensor, storages: dict[int, torch.Tensor]) -> torch.Te
         return tensor.detach().clone()
     whole = storages.get(storage.data_ptr())
     if whole is None:
-        raw = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage)
-        whole = storages[storage.data_ptr()] = raw.clone()
+        whole = storages[storage.data_ptr()] = whole_storage(tensor, torch.uint8).clone()
     own = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
     return own.set_(whole.untyped_storage(), tensor.storage_offset(), tensor.shape, tensor.stride())
 
@@ -200,16 +237,9 @@ def refuse_place(device: torch.device) -> None:
         )
 
 
-@contextlib.contextmanager
-def opened(database: Path | None) -> Iterator[Store]:
-    """The database, to be read; an empty one where the user has none yet. Raises StoreError."""
-    path = database or default_database_path()
-    if database is None and not path.exists():
-        with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder) / "empty.db") as store:
-            yield store
-        return
-    with Store.open(path, read_only=True) as store:
-        yield store
+def opened(database: Path | None) -> contextlib.AbstractContextManager[Store]:
+    """The database, to be read; one without rows where the user has none yet. Raises StoreError."""
+    return opened_to_read(database or default_database_path(), may_be_missing=database is None)
 
 
 def _one_device(tensors: Sequence[torch.Tensor]) -> torch.device:

@@ -55,6 +55,10 @@ def interpreted(tuned: Path) -> dict[str, Any]:
     )
 
 
+def test_an_index_out_of_range_reads_nothing_outside_of_the_table(interpreted: dict[str, Any]) -> None:
+    assert interpreted["guards"]["rows"] == [True, True]
+
+
 def test_what_was_tuned_is_what_runs_however_it_is_called(tuned: Path, interpreted: dict[str, Any]) -> None:
     found = interpreted["recorded"]
     assert max(found["errors"]) < ROUNDING

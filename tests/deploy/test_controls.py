@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from engine.codegen import offered_schedules
-from engine.deploy.evidence import Source, choose, explain
+from engine.deploy.deployment import kernel_choice
+from engine.deploy.evidence import Source
 from engine.deploy.pinning import unpinnable_because
 from engine.ir import GraphBuilder, TensorSpec
 from engine.ir.kernel import Kernel
@@ -42,7 +43,7 @@ def test_a_pin_whose_controls_fit_decides(tmp_path: Path, kernel: Kernel) -> Non
         store.record_controls([("one", DATA)], [AcceptanceRow(SHA, PTXAS, "13.3.73", 90, True)])
         schedule, context = pinned(store, kernel, f"13.3.73+{PTXAS[:12]}")
         assert unpinnable_because(kernel, schedule, store, context) == ""
-        chosen = choose(kernel, store, context, Target(), ColdModel())
+        chosen = kernel_choice(kernel, 1, store, context, Target(), ColdModel()).chosen
     assert chosen is not None
     assert (chosen.source, chosen.schedule) == (Source.PIN, schedule)
 
@@ -64,8 +65,8 @@ def test_a_pin_whose_controls_do_not_fit_decides_nothing(
             store.record_controls([("one", DATA)], [AcceptanceRow(SHA, PTXAS, "13.3.73", 90, True)])
         schedule, context = pinned(store, kernel, ptxas)
         assert words in unpinnable_because(kernel, schedule, store, context)
-        first = explain(kernel, store, context, Target(), ColdModel())[0]
-        chosen = choose(kernel, store, context, Target(), ColdModel())
+        first = kernel_choice(kernel, 1, store, context, Target(), ColdModel(), every_line=True).lines[0]
+        chosen = kernel_choice(kernel, 1, store, context, Target(), ColdModel()).chosen
     assert first.source is Source.PIN
     assert words in first.illegal
     assert chosen is not None

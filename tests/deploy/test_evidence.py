@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from engine.codegen import offered_schedules
-from engine.deploy import Source, choose, explain
+from engine.deploy import Source
+from engine.deploy.deployment import kernel_choice
 from engine.ir import GraphBuilder, Kernel, TensorSpec
 from engine.ir.plan import Program
 from engine.prior import ColdModel
@@ -43,7 +44,7 @@ def _record(store: Store, schedule: Schedule, regime: Regime, us: float) -> None
 
 
 def test_without_measurements_the_prior_decides(store: Store) -> None:
-    decided = choose(_kernel(), store, CONTEXT.key, TARGET, ColdModel())
+    decided = kernel_choice(_kernel(), 1, store, CONTEXT.key, TARGET, ColdModel()).chosen
     assert decided is not None
     assert decided.source is Source.PRIOR
     assert decided.us is not None
@@ -53,9 +54,9 @@ def test_without_measurements_the_prior_decides(store: Store) -> None:
 def test_a_deploy_time_outranks_a_faster_ranking_time(store: Store) -> None:
     first, second, *_ = offered_schedules(_kernel(), TARGET)
     _record(store, first, Regime.RANKING, 1.0)
-    assert choose(_kernel(), store, CONTEXT.key, TARGET, ColdModel()) is not None
+    assert kernel_choice(_kernel(), 1, store, CONTEXT.key, TARGET, ColdModel()).chosen is not None
     _record(store, second, Regime.DEPLOY, 2.0)
-    lines = explain(_kernel(), store, CONTEXT.key, TARGET, ColdModel())
+    lines = kernel_choice(_kernel(), 1, store, CONTEXT.key, TARGET, ColdModel(), every_line=True).lines
     assert [line.source for line in lines] == [Source.DEPLOY, Source.RANKING, Source.PRIOR, Source.FIRST]
     assert (lines[0].schedule, lines[0].us) == (second, 2.0)
     assert (lines[1].schedule, lines[1].us) == (first, 1.0)
@@ -64,7 +65,7 @@ def test_a_deploy_time_outranks_a_faster_ranking_time(store: Store) -> None:
 def test_times_of_another_context_are_no_evidence(store: Store) -> None:
     first = next(offered_schedules(_kernel(), TARGET))
     _record(store, first, Regime.DEPLOY, 1.0)
-    decided = choose(_kernel(), store, "another context", TARGET, ColdModel())
+    decided = kernel_choice(_kernel(), 1, store, "another context", TARGET, ColdModel()).chosen
     assert decided is not None
     assert decided.source is Source.PRIOR
 
@@ -73,11 +74,11 @@ def test_a_pin_outranks_everything_and_shows_its_own_time(store: Store) -> None:
     first, second, *_ = offered_schedules(_kernel(), TARGET)
     _record(store, first, Regime.DEPLOY, 1.0)
     store.record_pin(_kernel().key, second, CONTEXT.key, author="me")
-    decided = choose(_kernel(), store, CONTEXT.key, TARGET, ColdModel())
+    decided = kernel_choice(_kernel(), 1, store, CONTEXT.key, TARGET, ColdModel()).chosen
     assert decided is not None
     assert (decided.source, decided.schedule, decided.us) == (Source.PIN, second, None)
     _record(store, second, Regime.RANKING, 3.0)
-    decided = choose(_kernel(), store, CONTEXT.key, TARGET, ColdModel())
+    decided = kernel_choice(_kernel(), 1, store, CONTEXT.key, TARGET, ColdModel()).chosen
     assert decided is not None
     assert decided.us == 3.0
 
@@ -86,10 +87,10 @@ def test_a_pin_that_cannot_be_built_is_shown_with_its_reason_and_decides_nothing
     first = next(offered_schedules(_kernel(), TARGET))
     _record(store, first, Regime.DEPLOY, 1.0)
     store.record_pin(_kernel().key, Schedule.of({**first.as_dict(), "BLOCK_M": 7}), CONTEXT.key, author="me")
-    lines = explain(_kernel(), store, CONTEXT.key, TARGET, ColdModel())
+    lines = kernel_choice(_kernel(), 1, store, CONTEXT.key, TARGET, ColdModel(), every_line=True).lines
     assert lines[0].source is Source.PIN
     assert "BLOCK_M" in lines[0].illegal
-    decided = choose(_kernel(), store, CONTEXT.key, TARGET, ColdModel())
+    decided = kernel_choice(_kernel(), 1, store, CONTEXT.key, TARGET, ColdModel()).chosen
     assert decided is not None
     assert decided.source is Source.DEPLOY
 
@@ -99,6 +100,6 @@ def test_an_unpinned_kernel_is_decided_by_measurement_again(store: Store) -> Non
     _record(store, first, Regime.DEPLOY, 1.0)
     store.record_pin(_kernel().key, second, CONTEXT.key, author="me")
     store.unpin(_kernel().key, CONTEXT.key)
-    decided = choose(_kernel(), store, CONTEXT.key, TARGET, ColdModel())
+    decided = kernel_choice(_kernel(), 1, store, CONTEXT.key, TARGET, ColdModel()).chosen
     assert decided is not None
     assert decided.source is Source.DEPLOY

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import nn
 
 from engine.deploy.execution import check_against
 from engine.deploy.place import has_driver, this_place
-from engine.deploy.watching import Watch
 from engine.ir import GraphBuilder, TensorSpec
 from engine.ir.graph import Graph
 
@@ -34,31 +32,6 @@ def test_an_output_is_as_exact_as_eagers_or_it_is_said(change, sentence: str) ->
     said = check_against(doubled(), [x], [change(x * 2)], [x * 2])
     assert sentence in said
     assert bool(said) is bool(sentence)
-
-
-def test_a_module_is_watched_for_weights_that_are_exchanged_or_moved() -> None:
-    module = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))
-    watch = Watch.of(module, [])
-    assert not watch.changed()
-    with torch.no_grad():
-        module[0].weight.mul_(2.0)
-    assert not watch.changed()
-    module[0].bias = nn.Parameter(torch.zeros(4))
-    assert watch.changed()
-    watch = Watch.of(module, [])
-    module[1].running_mean = torch.ones(4)
-    assert watch.changed()
-    watch = Watch.of(module, [])
-    module.double()
-    assert watch.changed()
-
-
-def test_a_function_is_watched_for_what_it_was_captured_with() -> None:
-    held = torch.randn(4)
-    watch = Watch.of(torch.sin, [held])
-    assert not watch.changed()
-    held.set_(torch.randn(4))
-    assert watch.changed()
 
 
 def test_without_a_driver_there_is_no_place() -> None:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import collections
 import copy
+import functools
+import warnings
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
+import torch.fx.experimental.proxy_tensor
 from torch import nn
+from torch.autograd import forward_ad
+from torch.utils.flop_counter import FlopCounterMode
 
-from engine.deploy.guarding import Guard, ambient
+import engine
+from engine.deploy.guarding import Guard, ambient, is_transformed, unsuitable
 
 FACTOR = 2.0
 
@@ -106,6 +113,33 @@ def test_what_a_function_changed_is_put_back_and_named() -> None:
     assert Guard(module).saved().restore() == []
 
 
+@functools.cache
+def table() -> torch.Tensor:
+    return torch.full((4,), FACTOR)
+
+
+class Slots:
+    __slots__ = ("count",)
+    total = 0
+
+
+def test_slots_classes_deques_and_caches_are_put_back_too() -> None:
+    slots, recent = Slots(), collections.deque([1], maxlen=3)
+    slots.count = 1
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        slots.count += 1
+        Slots.total += 1
+        recent.append(2)
+        return x * table()
+
+    saved = Guard(function).saved()
+    function(torch.ones(4))
+    assert {"count", "total", "recent"} <= set(saved.restore())
+    assert (slots.count, Slots.total, list(recent)) == (1, 0, [1])
+    assert table.cache_info().currsize == 0
+
+
 def test_autocast_and_its_dtype_are_ambient() -> None:
     outside = ambient()
     with torch.autocast("cpu", torch.bfloat16):
@@ -113,3 +147,81 @@ def test_autocast_and_its_dtype_are_ambient() -> None:
         with torch.autocast("cpu", torch.float16):
             assert len({outside, inside, ambient()}) == 3
     assert ambient() == outside
+
+
+def _inside(transform: Callable[[Callable[[torch.Tensor], torch.Tensor], torch.Tensor], Any]) -> bool:
+    seen: list[bool] = []
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        seen.append(is_transformed())
+        return x * 2.0
+
+    transform(function, torch.ones(3))
+    return all(seen) and bool(seen)
+
+
+def _dual(function: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> None:
+    with forward_ad.dual_level():
+        function(forward_ad.make_dual(x, x))
+
+
+def _with_mode(function: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> None:
+    with FlopCounterMode(display=False):
+        function(x)
+
+
+TRANSFORMS: dict[str, Callable[..., Any]] = {
+    "vmap": lambda f, x: torch.func.vmap(f)(x),
+    "jvp": lambda f, x: torch.func.jvp(f, (x,), (x,)),
+    "grad": lambda f, x: torch.func.grad(lambda t: f(t).sum())(x),
+    "forward mode": _dual,
+    "trace": lambda f, x: torch.jit.trace(f, (x,), check_trace=False),
+    "mode": _with_mode,
+    "export": lambda f, x: torch.fx.experimental.proxy_tensor.make_fx(f)(x),
+}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::torch.jit.TracerWarning")
+@pytest.mark.parametrize("transform", TRANSFORMS)
+def test_a_transform_of_torchs_is_noticed(transform: str) -> None:
+    assert _inside(TRANSFORMS[transform])
+    assert not _inside(lambda f, x: f(x))
+    with torch.device("cpu"):
+        assert not _inside(lambda f, x: f(x))
+
+
+class Twice(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        done = super().__torch_function__(func, types, args, kwargs)
+        return done.as_subclass(torch.Tensor) * 2.0 if func is torch.Tensor.mul else done
+
+
+ODD: dict[str, tuple[torch.Tensor, str]] = {
+    "own class": (torch.ones(2).as_subclass(Twice), "Twice"),
+    "COO": (torch.eye(2).to_sparse(), "sparse_coo"),
+    "CSR": (torch.eye(2).to_sparse_csr(), "sparse_csr"),
+    "nested": (torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]), "nested"),
+}
+
+
+@pytest.mark.parametrize("what", ODD)
+def test_a_tensor_that_no_kernel_takes_runs_in_eager_with_one_warning(what: str) -> None:
+    tensor, word = ODD[what]
+    assert word in unsuitable([torch.ones(2), tensor])
+    assert unsuitable([torch.ones(2), nn.Parameter(torch.ones(2))]) == ""
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        call = engine.compile(lambda x: x * 2.0, (tensor,))
+        results = [call(tensor) for _ in range(2)]
+    (said,) = [str(one.message) for one in warned if "emmy" in str(one.message)]
+    assert f"in eager: a tensor among its arguments is of the kind {word}" in said
+    assert all(type(result) is type(tensor * 2.0) and result.layout == tensor.layout for result in results)
+
+
+def test_what_a_compiled_function_keeps_of_itself_is_no_state_of_one_that_calls_it() -> None:
+    inner = engine.compile(lambda x: x * FACTOR)
+    guard = Guard(lambda x: inner(x) + 1.0)
+    before = guard.state()
+    inner.call.builds += 1
+    assert guard.state() == before

@@ -10,14 +10,15 @@ import pytest
 from engine.codegen import render
 from engine.deploy import (
     SilentFallbackError,
-    check_pins_built,
     check_source_built,
+    completed_schedule,
     difference_text,
     pin_context,
     schedules_to_try,
     suggestions_for,
     unpinnable_because,
 )
+from engine.knobs import BadKnobs
 from engine.store import Store, StoreError, Suggestion
 from engine.vocabulary import Schedule, Target
 from tests.deploy.samples import HERE, OLDER, THERE, fill, matmul, relu, schedules
@@ -33,6 +34,41 @@ def test_a_legal_schedule_can_be_pinned_and_another_cant(tmp_path: Path) -> None
         assert "BLOCK_N=3" in unpinnable_because(kernel, illegal, store, HERE.key)
     with Store.open(tmp_path / "empty.db") as store, pytest.raises(StoreError, match="no run"):
         pin_context(store, kernel.key)
+
+
+def test_knobs_left_away_are_those_of_the_best_one_optional_ones_too() -> None:
+    kernel = matmul()
+    best = Schedule.of({**schedules(kernel, 1)[0].as_dict(), "ACF": "a" * 64})
+    typed = Schedule.of({"NUM_WARPS": 8, "ACF": ""})
+    assert completed_schedule(kernel, Schedule.of({"NUM_WARPS": 8}), best).as_dict() == {
+        **best.as_dict(),
+        "NUM_WARPS": 8,
+    }
+    assert completed_schedule(kernel, typed, best).as_dict() == {**best.as_dict(), "NUM_WARPS": 8, "ACF": ""}
+    assert completed_schedule(kernel, best, None) == best
+
+
+@pytest.mark.parametrize(
+    ("typed", "sentence"),
+    [
+        ({"FOO": 1}, "FOO is no knob of a contraction kernel; its knobs are BLOCK_M, "),
+        ({"BM": 64}, "BM is no knob of a contraction kernel; near it are BLOCK_M"),
+        ({"NUM_WARP": 8}, "NUM_WARP is no knob of a contraction kernel; near it are NUM_WARPS"),
+        ({"ROWS": 8}, "ROWS is no knob of a contraction kernel; "),
+    ],
+)
+def test_a_name_that_is_no_knob_is_named_with_what_comes_near(typed: dict[str, int], sentence: str) -> None:
+    kernel = matmul()
+    for best in (schedules(kernel, 1)[0], None):
+        with pytest.raises(BadKnobs) as refused:
+            completed_schedule(kernel, Schedule.of(dict(typed)), best)
+        assert str(refused.value).startswith(sentence)
+
+
+def test_without_a_best_one_every_knob_is_to_be_given() -> None:
+    typed = Schedule.of({name: value for name, value in schedules(relu(), 1)[0].knobs if name != "NUM_WARPS"})
+    with pytest.raises(BadKnobs, match="every knob is to be given: NUM_WARPS is missing"):
+        completed_schedule(relu(), typed, None)
 
 
 def test_pins_of_other_contexts_and_shapes_are_suggestions(tmp_path: Path) -> None:
@@ -69,11 +105,6 @@ def test_the_difference_of_two_contexts() -> None:
 def test_a_silent_fallback_is_an_error() -> None:
     kernel = matmul()
     pin, other = schedules(kernel, 2)
-    check_pins_built({kernel.key: pin, "elsewhere": pin}, {kernel.key: pin})
-    with pytest.raises(
-        SilentFallbackError, match=r"^matmul is pinned, and was built with .* instead of .* not followed"
-    ):
-        check_pins_built({kernel.key: pin}, {kernel.key: other}, {kernel.key: "matmul"})
     for pdl in (False, True):
         check_source_built(kernel, pin, render(kernel, pin, Target(), pdl=pdl), Target())
         with pytest.raises(SilentFallbackError, match="matmul 256x256x256 float32 is pinned to"):

@@ -1,0 +1,367 @@
+"""Everything that a function reaches when it is called: what decides what it computes, besides its arguments.
+
+From the function the walk goes to its closure, defaults and attributes, to the globals that its code names, to what
+these hold, and so on: modules with their parameters, buffers and hooks, bound methods, partials, containers, objects
+with their attributes, slots and classes, tensors. Of objects, classes and Python modules the names count that any of
+the code says; where it takes names that it computes (`getattr`, `vars`), all attributes of objects do.
+
+It leaves three things: `marks`, equal as long as the function would do the same; `watch`, by which that is asked
+cheaply; and `problem`, in words, if it reaches what can't be watched. Python's, torch's and NumPy's own code is taken
+as it is: what these keep for themselves isn't looked into.
+"""
+
+from __future__ import annotations
+
+import array
+import collections
+import contextvars
+import functools
+import threading
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.fx._lazy_graph_module import _LazyGraphModule
+
+from engine.deploy.kinds import (
+    BINDING,
+    CLOSED,
+    MARKS_OF_CHANGE,
+    PLAIN,
+    PLAIN_TENSORS,
+    Same,
+    bits,
+    content_of,
+    in_library,
+    is_installed,
+    is_library,
+    is_special,
+    kind_of,
+    of_library,
+    parts_of,
+    root_of,
+    slots_of,
+)
+from engine.deploy.restoring import Holder
+from engine.deploy.watching import ABSENT, Watch, about, raw
+
+LARGEST = 4096
+"""Items of one container, or bytes of one array: beyond that it is a table, and looking at it at every call costs."""
+MOST = 20_000
+"""Objects besides modules and tensors, for the same reason."""
+MOST_INSTALLED = 2_000
+"""The same for what is reached only through the globals of installed packages: beyond that they are as libraries."""
+_ALL_NAMES = frozenset({"__dict__", "vars", "getattr", "attrgetter", "__getattribute__", "asdict", "copy", "deepcopy"})
+_OWN = "engine"
+_UNREAD = frozenset(
+    {
+        *("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "_backward_pre_hooks"),
+        *("_backward_hooks", "_is_full_backward_hook", "_state_dict_hooks", "_state_dict_pre_hooks"),
+        *("_load_state_dict_pre_hooks", "_load_state_dict_post_hooks", "_compiled_call_impl"),
+    }
+)
+"""What nn.Module keeps of itself that a forward call doesn't read, or that is looked at in its own way."""
+
+
+@dataclass(slots=True)
+class _Space:
+    """A namespace of which the names count that code says; `owner` is the class, module or object."""
+
+    owner: object
+    names: Mapping[str, Any]
+    seen: set[str]
+
+
+class Reach:
+    """One walk. `holders`, if a list, gets what would have to be put back after the function was tried out."""
+
+    def __init__(self, codes: dict[int, tuple[types.CodeType, tuple[str, ...]]], holders: list[Holder] | None) -> None:
+        self.marks: list[object] = []
+        self.watch = Watch()
+        self.problem = ""
+        self._codes = codes
+        self._holders = holders
+        self._ordinals: dict[int, int] = {}
+        self._kept: list[object] = []
+        self._next: list[tuple[Any, str]] = []
+        self._later: list[tuple[Any, str]] = []
+        self._installed = False
+        self._names: set[str] = {"forward"}
+        self._spaces: list[_Space] = []
+        self._classes: set[int] = set()
+        self._count = 0
+
+    def from_(self, function: object) -> Reach:
+        """Walk through everything that the function reaches."""
+        self._look(function, "")
+        self._drain(self._next, MOST)
+        if self._count > MOST:
+            self._refuse(f"it reaches more than {MOST} objects, too many to look at between calls")
+        self._installed = True
+        self._drain(self._later, self._count + MOST_INSTALLED)
+        self.watch.done()
+        return self
+
+    def _drain(self, queue: list[tuple[Any, str]], most: int) -> None:
+        widens = True
+        while widens and self._count <= most:
+            while queue and self._count <= most:
+                self._enter(*queue.pop())
+            widens = self._widen()
+
+    def _refuse(self, problem: str) -> None:
+        if not self._installed:
+            self.problem = self.problem or problem
+
+    def _look(self, value: Any, name: str) -> None:
+        """Mark a value, and note it to be entered later if it is seen for the first time."""
+        kind = type(value)
+        if kind in PLAIN or kind is float or kind is complex:
+            self.marks.append(kind)
+            self.marks.append(bits(value))
+            return
+        known = self._ordinals.get(id(value))
+        if known is not None:
+            self.marks.append(known)
+            return
+        self._ordinals[id(value)] = len(self._ordinals)
+        self._kept.append(value)
+        self.marks.append(kind if kind in (tuple, list, dict, set) else Same(value))
+        (self._later if self._installed else self._next).append((value, name))
+
+    def _enter(self, value: Any, name: str) -> None:
+        if isinstance(value, torch.Tensor):
+            self._tensor(value, name)
+        elif isinstance(value, nn.Module):
+            self._module(value)
+        else:
+            self._count += 1
+            self._enter_object(value, name)
+
+    def _enter_object(self, value: Any, name: str) -> None:
+        if isinstance(value, list | tuple | set | frozenset | dict | collections.deque | types.MappingProxyType):
+            self._container(value, name)
+        elif isinstance(value, types.FunctionType):
+            self._function(value)
+        elif isinstance(value, BINDING):
+            if isinstance(value, functools._lru_cache_wrapper):
+                self._hold(name, value, value.cache_info().misses)
+            for part in parts_of(value):
+                self._look(part, name)
+        elif isinstance(value, types.ModuleType):
+            self._space(value, vars(value))
+        elif isinstance(value, np.ndarray | np.generic | bytearray | array.array | memoryview):
+            self._bytes(value)
+        elif isinstance(value, contextvars.ContextVar | threading.local):
+            self._refuse_kind(value, name)
+        elif root_of(type(value)) == _OWN:
+            self._look(getattr(value, "function", None), name)
+        elif isinstance(value, type):
+            self._class(value)
+        elif root_of(type(value)) not in CLOSED:
+            self._object(value, name)
+
+    def _object(self, value: Any, name: str) -> None:
+        kind, kept = type(value), getattr(value, "__dict__", None)
+        root = root_of(kind)
+        if in_library(root) and type(kept) is not dict and any(hasattr(kind, sign) for sign in MARKS_OF_CHANGE):
+            self._refuse_kind(value, name)
+        if root == "torch" and (callable(value) or type(kept) is not dict):
+            return
+        self.watch.add_class(value)
+        self._class(kind)
+        if type(kept) is dict:
+            self._hold("", kept, dict(kept))
+            self.watch.add_keys(kept)
+            self._space(value, kept)
+        slots = [slot for one in kind.__mro__ for slot in slots_of(one)]
+        for slot in slots:
+            self.watch.add_slot(value, slot)
+            self.marks.append(slot)
+            self._look(getattr(value, slot, ABSENT), slot)
+        if slots and self._holders is not None:
+            values = {slot: getattr(value, slot, ABSENT) for slot in slots}
+            self._hold("", value, values)
+        if type(kept) is not dict and not slots and not in_library(root) and "__slots__" not in kind.__dict__:
+            self._refuse_kind(value, name)
+
+    def _refuse_kind(self, value: Any, name: str) -> None:
+        called = f" ({name})" if name else ""
+        self._refuse(f"it reaches a {type(value).__name__}{called}, and a change inside it can't be seen")
+
+    def _class(self, kind: type) -> None:
+        for one in kind.__mro__:
+            if id(one) in self._classes:
+                continue
+            self._classes.add(id(one))
+            if not in_library(root_of(one)):
+                self._space(one, one.__dict__)
+            elif issubclass(one, nn.Module) and not issubclass(one, _LazyGraphModule):
+                self.watch.add_names(one.__dict__, ("forward", "__call__"))
+                self.marks.append(Same(one.__dict__.get("forward")))
+
+    def _space(self, owner: object, names: Mapping[str, Any]) -> None:
+        self._spaces.append(_Space(owner, names, set()))
+
+    def _widen(self) -> bool:
+        """Look at what the names said so far stand for where they weren't looked up yet; whether there was any."""
+        grew = False
+        everything = not self._names.isdisjoint(_ALL_NAMES)
+        for space in list(self._spaces):
+            found = self._said(space, everything)
+            if found:
+                grew = True
+                self._look_up(space, found)
+        return grew
+
+    def _said(self, space: _Space, everything: bool) -> list[str]:
+        if isinstance(space.owner, type):
+            said = [n for n, value in space.names.items() if n in self._names or is_special(n, value)]
+        elif isinstance(space.owner, types.ModuleType) or not (everything or of_library(type(space.owner))):
+            said = [name for name in space.names if name in self._names]
+        else:
+            said = list(space.names)
+        return [name for name in said if name not in space.seen]
+
+    def _look_up(self, space: _Space, found: list[str]) -> None:
+        space.seen.update(found)
+        self.watch.add_names(space.names, found)
+        values = {name: space.names.get(name, ABSENT) for name in found}
+        library = is_library(space.owner)
+        if self._holders is not None and not library and isinstance(space.owner, type | types.ModuleType):
+            item = space.owner if isinstance(space.owner, type) else space.names
+            self._holders.append(Holder("", item, values, named=True))
+        for name, value in values.items():
+            self.marks.append(name)
+            if library and not isinstance(value, torch.Tensor):
+                self.marks.append(Same(value))
+                if isinstance(value, types.ModuleType):
+                    self._look(value, name)
+            else:
+                self._look(value, name)
+
+    def _module(self, module: nn.Module) -> None:
+        if root_of(type(module)) == _OWN:
+            self._look(module.original, "")
+            return
+        # torch.fx keeps texts and caches in its modules, and writes them anew when it likes
+        kept = {} if isinstance(module, torch.fx.GraphModule) else module.__dict__
+        kind = type(module)
+        self._hold("", kept, dict(kept))
+        self.watch.add_dict(kept)
+        self.watch.add_class(module)
+        self.marks.append(kind)
+        self._class(kind)
+        if not in_library(root_of(kind)):
+            self._look(kind.forward, "forward")
+        for name, value in kept.items():
+            if name not in _UNREAD:
+                self.marks.append(name)
+                self._look(value, name)
+        for tensors in (module._parameters, module._buffers):
+            self._hold("", tensors, dict(tensors))
+            self._items(tensors)
+        for name, value in vars(module).items() if not kept else ():
+            if isinstance(value, torch.Tensor):
+                self._look(value, name)
+        self._hold("", module._modules, dict(module._modules))
+        self._items(module._modules)
+
+    def _items(self, kept: Mapping[str, Any]) -> None:
+        self.watch.add_dict(kept)
+        self.marks.append(len(kept))
+        for name, value in kept.items():
+            self.marks.append(name)
+            self._look(value, name)
+
+    def _function(self, function: types.FunctionType) -> None:
+        self.watch.add_function(function)
+        self.marks.append(Same(function.__code__))
+        for value in function.__defaults__ or ():
+            self._look(value, "")
+        if function.__kwdefaults__:
+            self._items(function.__kwdefaults__)
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+            content = content_of(cell)
+            if content is not ABSENT:
+                self.watch.add_cell(cell)
+            self._hold(name, cell, content)
+            self._look(content, name)
+        self._items(function.__dict__)
+        space = function.__globals__
+        if in_library(space.get("__name__")):
+            return
+        named = self._named(function.__code__)
+        self._names.update(named)
+        self.watch.add_names(space, named)
+        here = {name: space[name] for name in named if name in space}
+        if self._holders is not None:
+            self._holders.append(Holder("", space, here, named=True))
+        within, self._installed = self._installed, self._installed or is_installed(function.__code__)
+        for name, value in here.items():
+            self.marks.append(name)
+            self._look(value, name)
+        self._installed = within
+
+    def _named(self, code: types.CodeType) -> tuple[str, ...]:
+        """The names that the code, and code inside it, could look up; texts may be names for `getattr`."""
+        known = self._codes.get(id(code))
+        if known is None:
+            inner = [self._named(part) for part in code.co_consts if isinstance(part, types.CodeType)]
+            texts = [text for text in code.co_consts if isinstance(text, str) and text.isidentifier()]
+            known = code, tuple(dict.fromkeys((*code.co_names, *texts, *(n for names in inner for n in names))))
+            self._codes[id(code)] = known
+        return known[1]
+
+    def _container(self, value: Any, name: str) -> None:
+        self.marks.append(len(value))
+        if len(value) > LARGEST:
+            self._refuse(
+                f"it reaches a {type(value).__name__} of {len(value)} items, too many to look at between calls"
+            )
+            return
+        if isinstance(value, dict | types.MappingProxyType):
+            self.watch.add_dict(value)
+        elif not isinstance(value, tuple):
+            self.watch.add_list(value)
+        if isinstance(value, list | set | dict | collections.deque):
+            self._hold(name, value, value.copy())
+        for item in list(value):
+            self._look(item, name)
+            if isinstance(value, dict | types.MappingProxyType):
+                self._look(value[item], name)
+        self._subclass(value, name)
+
+    def _subclass(self, value: Any, name: str) -> None:
+        """What a container of the user's own class, or of one with a factory, holds besides its items."""
+        if isinstance(value, collections.defaultdict):
+            self.watch.add_slot(value, "default_factory")
+            self._look(value.default_factory, name)
+        if not in_library(root_of(type(value))):
+            self._object(value, name)
+
+    def _bytes(self, value: Any) -> None:
+        size = value.nbytes if not isinstance(value, bytearray | array.array) else len(memoryview(value).cast("B"))
+        if size > LARGEST or (isinstance(value, np.ndarray) and value.dtype.hasobject):
+            self._refuse(f"it reaches a {type(value).__name__} of {size} bytes, too many to look at between calls")
+            return
+        self.watch.add_bytes(value)
+        self.marks.append(raw(value))
+
+    def _hold(self, name: str, item: Any, kept: Any) -> None:
+        if self._holders is not None:
+            self._holders.append(Holder(name, item, kept))
+
+    def _tensor(self, tensor: torch.Tensor, name: str) -> None:
+        if type(tensor) not in PLAIN_TENSORS or tensor.layout is not torch.strided or tensor.is_nested:
+            self._refuse(f"it reaches a tensor of the kind {kind_of(tensor)}{f' ({name})' if name else ''}")
+            return
+        self.watch.tensors.append(tensor)
+        self.marks.append(about(tensor))
+        if self._holders is not None and not isinstance(tensor, nn.Parameter):
+            version = -1 if tensor.is_inference() else tensor._version
+            self._holders.append(Holder(name, tensor, tensor.detach().clone(), version))
