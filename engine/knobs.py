@@ -6,7 +6,9 @@ The order of this table is the canonical order: forks ask their knobs in it, and
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from engine.vocabulary import KnobValue, Schedule
 
@@ -33,7 +35,9 @@ _TABLE = (
     Knob("LOADS", ("pointer", "descriptor"), "pointer", "pointer arithmetic or TMA tensor descriptors"),
     Knob("GROUP_M", (1, 4, 8), 1, "tile rows visited before the raster moves to the next column"),
     Knob("PERSISTENT", (False, True), False, "one program a multiprocessor walks the tiles in a loop"),
-    Knob("DIAGONAL", (False, True), False, "a loop of its own for the keys that a causal mask cuts", optional=True),
+    Knob(
+        "MASK", ("every", "cut"), "every", "a causal mask in every block of keys or those that it cuts", optional=True
+    ),
     Knob("ROWS", (1, 2, 4, 8, 16), 0, "rows that one program of a rowwise kernel handles at once"),
     Knob(
         "COLUMNS",
@@ -47,11 +51,13 @@ _TABLE = (
     Knob("EVICTION", ("", "evict_first", "evict_last"), "", "L2 eviction hint of streamed loads"),
     Knob("NUM_WARPS", (1, 2, 4, 8, 16, 32), 4, "warps a program"),
     Knob("NUM_STAGES", (1, 2, 3, 4, 5), 1, "software pipelining depth of the main loop"),
-    Knob("MAXNREG", (0, 128), 0, "registers that the compiler may give a thread; 0 as many as it likes", optional=True),
+    Knob("QUERY_TILES", (1, 2), 1, "tiles of queries a program; a softmax beside a product", optional=True),
     Knob("ACF", ("",), "", "sha256 of the controls file that ptxas assembles with; none is empty", optional=True),
 )
 
 KNOBS: dict[str, Knob] = {knob.name: knob for knob in _TABLE}
+WITHOUT_EFFECT: dict[str, KnobValue] = {"DIAGONAL": False, "MAXNREG": 0}
+"""Names outside the table that a recorded schedule may hold, at the values that change nothing."""
 STRUCTURAL_VALUES: tuple[KnobValue, ...] = (
     *("fused", "apart", "merged"),
     *("scaled", "producer", "whole", "halves", "quarters", "eighths"),
@@ -98,6 +104,19 @@ def parse_knobs(text: str) -> Schedule:
     if not knobs:
         raise BadKnobs("no knob is given: write NAME=value for each, as in BLOCK_M=64 NUM_WARPS=4")
     return Schedule.of(knobs)
+
+
+NEAR = 4
+ALIKE = 0.55
+
+
+def near_names(name: str, names: Iterable[str]) -> list[str]:
+    """The names that somebody may have meant: those of these initials, then those that are spelt alike."""
+    by_text = {one.casefold(): one for one in names}
+    wanted = name.casefold()
+    initials = [one for text, one in by_text.items() if "".join(part[:1] for part in text.split("_")) == wanted]
+    alike = get_close_matches(wanted, by_text, NEAR, ALIKE)
+    return list(dict.fromkeys([*initials, *(by_text[text] for text in alike)]))[:NEAR]
 
 
 def _typed_value(name: str, text: str) -> KnobValue:

@@ -19,10 +19,10 @@ _SMALLEST: dict[str, KnobValue] = {
     "BLOCK_N": 16,
     "PRECISION": "ieee",
     "LOADS": "pointer",
-    "DIAGONAL": False,
+    "MASK": "every",
     "NUM_WARPS": 1,
     "NUM_STAGES": 1,
-    "MAXNREG": 0,
+    "QUERY_TILES": 1,
 }
 
 
@@ -41,7 +41,7 @@ class Attention:
 
     def forks(self, kernel: Kernel, target: Target) -> tuple[Fork, ...]:
         offered = offered_values(attention_facts(kernel.body))
-        optional = [(name, offered[name]) for name in ("DIAGONAL", "MAXNREG") if len(offered[name]) > 1]
+        optional = [(name, offered[name]) for name in ("MASK", "QUERY_TILES") if len(offered[name]) > 1]
         return (
             fork_over(("BLOCK_M", offered["BLOCK_M"])),
             fork_over(("BLOCK_N", offered["BLOCK_N"])),

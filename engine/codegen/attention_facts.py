@@ -89,6 +89,11 @@ class AttentionFacts:
         return causal and masking.infinite and all(op.kind == "where" and op.inputs[0] in conditions for op in between)
 
     @property
+    def unmasked(self) -> bool:
+        """Whether every logit is its score times the scale."""
+        return self.masking.plain and not any(i > self.masking.scaled for i in self.chain.path)
+
+    @property
     def depth_block(self) -> int:
         return _tile(self.depth)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from engine.codegen.attention_facts import AttentionFacts
 from engine.codegen.dot_rules import (
+    SMALLEST_SIDE,
     TILE_ELEMENTS,
     TMA_SIDE,
     WGMMA_ROWS,
@@ -28,15 +29,15 @@ _MOST_BLOCK = 128
 _MOST_OF_A_THREAD = 176
 _MOST_MMA_OF_A_THREAD = 128
 """Scores, accumulators and addresses a thread up to which kernels don't spill (ptxas, sm_90)."""
+_MOST_OF_TWO_TILES = 192
+"""The same for two tiles of queries, of which only one has weights at a time."""
 _MOST_COMPUTED_OF_A_THREAD = 64
 """Elements of a computed tile a thread up to which a norm and a rotation of it don't spill (ptxas, sm_90)."""
 _MOST_UNROLLED = 1024
+_FEWEST_KEYS = 32
+"""Keys a step from which on a product of two tiles is worth overlapping."""
 _MANY_KEYS = 1024
 """From so many keys on a program's loop is long beside its start and its end."""
-_CAP = 128
-"""Registers of a thread that let 512 threads share a multiprocessor."""
-_SPILLED = 1.3
-"""How many times the cap a kernel may want: beyond that it spills in its loop."""
 
 
 def offered_values(facts: AttentionFacts) -> dict[str, tuple[KnobValue, ...]]:
@@ -47,29 +48,37 @@ def offered_values(facts: AttentionFacts) -> dict[str, tuple[KnobValue, ...]]:
         "BLOCK_N": values_up_to("BLOCK_N", facts.keys),
         "PRECISION": precision_values(facts.dtype, facts.allow_tf32),
         "LOADS": ("pointer", "descriptor") if described else ("pointer",),
-        "DIAGONAL": (False, True) if facts.diagonal and facts.keys >= _MANY_KEYS else (False,),
-        "MAXNREG": (0, _CAP) if facts.element_bytes == 2 and min(facts.rows, facts.keys) >= _MANY_KEYS else (0,),
+        "MASK": ("every", "cut") if facts.diagonal and facts.keys >= _MANY_KEYS else ("every",),
+        "QUERY_TILES": (1, 2) if _may_have_two_tiles(facts) else (1,),
     }
 
 
 def attention_rules(facts: AttentionFacts, target: Target) -> tuple[Rule, ...]:
-    """All rules: laws first, each with the knobs that it reads."""
+    """All rules: laws first, each with the knobs that it reads. A rule that reads a knob which is not asked for here
+    would never be asked, so the number of tiles is among a rule's knobs only where it is."""
+    tiles = ("QUERY_TILES",) if _may_have_two_tiles(facts) else ()
     return (
         *(Rule((name,), smallest_tile(name)) for name in _TILE),
         Rule(_TILE, _tile_limit(facts)),
         Rule(("PRECISION",), precision_law(facts.dtype, facts.allow_tf32, "attention")),
-        Rule(("BLOCK_M", "BLOCK_N", "LOADS"), descriptor_law(target, _descriptors(facts))),
+        Rule((*_TILE, "LOADS", *tiles), descriptor_law(target, _descriptors(facts))),
         Rule((*_TILE, "NUM_WARPS"), _accumulators(facts)),
         Rule(("BLOCK_N", "NUM_STAGES"), _shared(facts, target)),
-        Rule(("BLOCK_M", "BLOCK_N", "DIAGONAL"), _diagonal(facts)),
-        Rule((*_TILE, "PRECISION", "LOADS", "NUM_WARPS"), _warps(facts, target), law=False),
+        Rule(("BLOCK_N", "MASK"), _mask(facts)),
+        Rule((*_TILE, "QUERY_TILES"), _query_tiles(facts)),
+        Rule((*_TILE, "PRECISION", "LOADS", "NUM_WARPS", *tiles), _warps(facts, target), law=False),
         Rule((*_TILE, "NUM_STAGES"), _shared_in_all(facts, target), law=False),
         Rule(("BLOCK_N", "NUM_STAGES"), _stages(facts), law=False),
         Rule((*_TILE, "PRECISION", "NUM_WARPS"), _float32_work(facts), law=False),
         Rule((*_TILE, "NUM_WARPS"), _computed_tiles(facts), law=False),
-        Rule(("BLOCK_M", "DIAGONAL"), _wide_diagonal, law=False),
-        Rule((*_TILE, "PRECISION", "NUM_WARPS", "NUM_STAGES", "MAXNREG"), _cap(facts, target), law=False),
+        Rule((*_TILE, "PRECISION", "NUM_WARPS", "QUERY_TILES"), _query_tiles_pay(facts, target), law=False),
     )
+
+
+def _may_have_two_tiles(facts: AttentionFacts) -> bool:
+    """Whether two tiles of queries are asked for: long loops over keys, of operands that wgmma multiplies as loaded."""
+    loaded = not facts.query.computed and not facts.key.computed and facts.element_bytes == 2
+    return loaded and (facts.diagonal or facts.unmasked) and min(facts.rows, facts.keys) >= _MANY_KEYS
 
 
 def stage_bytes(facts: AttentionFacts, v: Values, *, least: bool = False) -> int:
@@ -99,7 +108,7 @@ def _descriptors(facts: AttentionFacts) -> Check:
         if all(loaded.rows is None for loaded in (facts.query, facts.key, facts.value)):
             return f"LOADS=descriptor has no operand to load: {facts.query.no_rows}; {facts.key.no_rows}."
         n = int(v["BLOCK_N"])
-        if max(int(v["BLOCK_M"]), n) > TMA_SIDE:
+        if max(_tile_rows(v), n) > TMA_SIDE:
             return f"A TMA block has at most {TMA_SIDE} elements along an axis."
         joined = any(loaded.rows is not None and loaded.rows.row_digits for loaded in (facts.key, facts.value))
         if joined and facts.keys % n:
@@ -126,49 +135,65 @@ def _shared(facts: AttentionFacts, target: Target) -> Check:
     return broken
 
 
-def _diagonal(facts: AttentionFacts) -> Check:
+def _mask(facts: AttentionFacts) -> Check:
     def broken(v: Values) -> str | None:
-        if not v.get("DIAGONAL", False):
+        if v.get("MASK", "every") != "cut":
             return None
         if not facts.diagonal:
-            return "DIAGONAL takes a causal mask out of the loop, and here it is another one, or not the only one."
-        if facts.keys % int(v["BLOCK_N"]) or facts.rows <= int(v["BLOCK_M"]):
-            return "DIAGONAL needs several blocks of queries, and blocks of keys that divide them."
+            return "MASK=cut is for a causal mask, and here it is another one, or not the only one."
+        if facts.keys % int(v["BLOCK_N"]):
+            return f"MASK=cut needs blocks of keys that divide all {facts.keys}."
         return None
 
     return broken
 
 
-def _wide_diagonal(v: Values) -> str | None:
-    if v.get("DIAGONAL", False) and int(v["BLOCK_M"]) < WGMMA_ROWS:
-        return f"A loop for the diagonal of {v['BLOCK_M']} queries is as long as the mask that it saves."
-    return None
+def _query_tiles(facts: AttentionFacts) -> Check:
+    def broken(v: Values) -> str | None:
+        tiles = int(v.get("QUERY_TILES", 1))
+        if tiles == 1:
+            return None
+        if tiles != 2 or int(v["BLOCK_M"]) < 2 * SMALLEST_SIDE:
+            return f"QUERY_TILES={tiles} is no number of tiles that BLOCK_M={v['BLOCK_M']} is halved into."
+        if facts.query.computed or facts.key.computed:
+            return "QUERY_TILES=2 takes queries and keys from memory, and here they are computed."
+        if not facts.diagonal and not facts.unmasked:
+            return "QUERY_TILES=2 is for a causal mask or none, and here it is another one, or not the only one."
+        if facts.keys % int(v["BLOCK_N"]):
+            return f"QUERY_TILES=2 needs blocks of keys that divide all {facts.keys}."
+        return None
+
+    return broken
+
+
+def _query_tiles_pay(facts: AttentionFacts, target: Target) -> Check:
+    """Two tiles pay where a warp group multiplies each of them by one wgmma a step: ptxas (sm_90) then neither spills
+    nor waits between a product and the softmax beside it."""
+
+    def broken(v: Values) -> str | None:
+        if int(v.get("QUERY_TILES", 1)) == 1:
+            return None
+        m, threads = int(v["BLOCK_M"]), 32 * int(v["NUM_WARPS"])
+        if not _on_wgmma(facts, v, target) or _tile_rows(v) != WGMMA_ROWS * threads // 128:
+            return f"Two tiles of {_tile_rows(v)} queries are no wgmma each for {v['NUM_WARPS']} warps."
+        if int(v["BLOCK_N"]) > WGMMA_ROWS:
+            return f"The scores of {m} queries and {v['BLOCK_N']} keys leave no registers for two softmaxes."
+        if int(v["BLOCK_N"]) < _FEWEST_KEYS:
+            return f"{v['BLOCK_N']} keys a step are too short a product for a softmax to run beside it."
+        return None
+
+    return broken
+
+
+def _tile_rows(v: Values) -> int:
+    """Queries of one tile."""
+    return int(v["BLOCK_M"]) // int(v.get("QUERY_TILES", 1))
 
 
 def _all_shared_bytes(facts: AttentionFacts, v: Values) -> int:
     query = int(v["BLOCK_M"]) * max(facts.depth_block, facts.width_block) * facts.element_bytes
     needed = int(v["NUM_STAGES"]) * stage_bytes(facts, v) + query
     return needed + int(v["BLOCK_N"]) * facts.depth_block * facts.element_bytes if facts.key.computed else needed
-
-
-def _cap(facts: AttentionFacts, target: Target) -> Check:
-    """A cap pays where one more program fits a multiprocessor and little spills; wgmma's registers are those that
-    ptxas reported (see `engine.prior.geometry`)."""
-
-    def broken(v: Values) -> str | None:
-        cap, threads = int(v.get("MAXNREG", 0)), 32 * int(v["NUM_WARPS"])
-        if not cap:
-            return None
-        wanted = 40 + 1.2 * int(v["BLOCK_M"]) * (int(v["BLOCK_N"]) + facts.width_block) / threads
-        fit = target.shared_bytes_per_multiprocessor // (_all_shared_bytes(facts, v) + 1024)
-        with_cap, without = (
-            min(fit, int(target.registers_per_multiprocessor // (threads * count))) for count in (cap, wanted)
-        )
-        if not _on_wgmma(facts, v, target) or wanted > _SPILLED * cap or with_cap <= without:
-            return f"MAXNREG={cap} puts no more programs on a multiprocessor, or spills."
-        return None
-
-    return broken
 
 
 def _shared_in_all(facts: AttentionFacts, target: Target) -> Check:
@@ -178,25 +203,27 @@ def _shared_in_all(facts: AttentionFacts, target: Target) -> Check:
 def _on_wgmma(facts: AttentionFacts, v: Values, target: Target) -> bool:
     if facts.dtype == "float32" and v["PRECISION"] != "tf32":
         return False
-    groups = int(v["BLOCK_M"]) >= WGMMA_ROWS and int(v["NUM_WARPS"]) % 4 == 0
+    groups = _tile_rows(v) >= WGMMA_ROWS and int(v["NUM_WARPS"]) % 4 == 0
     return groups and target.capability // 10 == 9
 
 
 def _warps(facts: AttentionFacts, target: Target) -> Check:
     def broken(v: Values) -> str | None:
         m, n, warps = int(v["BLOCK_M"]), int(v["BLOCK_N"]), int(v["NUM_WARPS"])
-        if max(m, n) > _MOST_BLOCK:
-            return f"A block of {m} queries and {n} keys leaves no registers beside its accumulators."
+        rows = _tile_rows(v)
+        if max(rows, n) > _MOST_BLOCK:
+            return f"A block of {rows} queries and {n} keys leaves no registers beside its accumulators."
         each = m * (n + facts.width_block) // (32 * warps)
         limit = _MOST_OF_A_THREAD if _on_wgmma(facts, v, target) else _MOST_MMA_OF_A_THREAD
+        limit = _MOST_OF_TWO_TILES if rows < m else limit
         if v["LOADS"] == "pointer":
             each += stage_bytes(facts, v) // (8 * 32 * warps)
         if each > limit:
             return f"{each} scores, accumulators and addresses a thread leave no registers for the rest."
         share = 8 if facts.key.computed else 16
-        if max(m, n) < share * warps:
-            return f"{warps} warps share a tile of {m} x {n}."
-        return wgmma_warps(facts.element_bytes, m, warps)
+        if max(rows, n) < share * warps:
+            return f"{warps} warps share a tile of {rows} x {n}."
+        return wgmma_warps(facts.element_bytes, rows, warps)
 
     return broken
 

@@ -3,6 +3,10 @@
 The running maximum and sum are those of Milakov and Gimelshein's online normalizer, in powers of two as Dao's
 FlashAttention has them. Keys outside the bounds of the mask are never loaded. The tiles of keys and values are
 multiplied as they are loaded and never computed on (see contraction_text).
+
+With two tiles of queries a program, both are scored first, and the weights of the first are multiplied while the
+softmax of the second runs: Triton lets a product go on until the next one is waited for, if nothing in the loop reads
+it but the same product one step later. A branch between the two would make ptxas wait, so both are masked before.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from engine.codegen.attention_facts import AttentionFacts, Loaded
 from engine.codegen.attention_prologue import computed_tile
@@ -38,26 +43,39 @@ def attention_source(facts: AttentionFacts, values: Values) -> KernelSource:
         (facts.batch * writer.tiles, 1, 1),
         int(values["NUM_WARPS"]),
         int(values["NUM_STAGES"]),
-        maxnreg=int(values.get("MAXNREG", 0)),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _QueryTile:
+    """Queries with a softmax of their own: what their names end in, their axis, and how far below the block's first."""
+
+    suffix: str
+    rows: Axis
+    below: int
 
 
 class _Writer:
     def __init__(self, facts: AttentionFacts, values: Values) -> None:
         self.facts = facts
         self.block_m = int(values["BLOCK_M"])
+        self.cut = values.get("MASK", "every") == "cut"
+        self.tile_rows = self.block_m // int(values.get("QUERY_TILES", 1))
         self.block_n = int(values["BLOCK_N"])
         self.precision = f', input_precision="{values["PRECISION"]}"' if facts.dtype == "float32" else ""
         self.descriptors = values["LOADS"] == "descriptor"
-        self.diagonal = bool(values.get("DIAGONAL", False))
         self.tiles = -(-facts.rows // self.block_m)
         self.emitter = Emitter(facts.body)
-        rows_mask = f"rows < {facts.rows}" if facts.rows % self.block_m else ""
+        ragged = facts.rows % self.block_m != 0
+        self.query_tiles = tuple(
+            _QueryTile(end, Axis(f"rows{end}", facts.rows, f"rows{end} < {facts.rows}" if ragged else ""), below)
+            for end, below in zip(("", "_below"), range(0, self.block_m, self.tile_rows), strict=False)
+        )
         deep = f" < {facts.depth}" if facts.depth != facts.depth_block else ""
         wide = f"d_value < {facts.width}" if facts.width != facts.width_block else ""
         self.ragged = facts.keys % self.block_n != 0
         edge = f" < {facts.keys} - start" if self.ragged else ""
-        self.rows = Axis("rows", facts.rows, rows_mask)
+        self.rows = self.query_tiles[0].rows
         self.query_depth = Axis("d_query", facts.depth, f"d_query{deep}" if deep else "")
         self.key_depth = Axis("d_key", facts.depth, f"d_key{deep}" if deep else "")
         self.width = Axis("d_value", facts.width, wide)
@@ -83,21 +101,20 @@ class _Writer:
     def write(self) -> list[str]:
         line = self.emitter.line
         self._write_raster()
-        line(f"peak = tl.full(({self.block_m},), {_MINUS_INFINITY}, tl.float32)")
-        line(f"total = tl.zeros(({self.block_m},), tl.float32)")
-        line(f"acc = tl.zeros(({self.block_m}, {self.facts.width_block}), tl.float32)")
-        query = self._tile(self.facts.query, "query_desc", (self.rows, self.query_depth), self._first())
+        queries = []
+        for tile in self.query_tiles:
+            line(f"peak{tile.suffix} = tl.full(({self.tile_rows},), {_MINUS_INFINITY}, tl.float32)")
+            line(f"total{tile.suffix} = tl.zeros(({self.tile_rows},), tl.float32)")
+            line(f"acc{tile.suffix} = tl.zeros(({self.tile_rows}, {self.facts.width_block}), tl.float32)")
+            first = f"{self._first()} + {tile.below}" if tile.below else self._first()
+            queries.append(
+                self._tile(self.facts.query, "query_desc", (tile.rows, self.query_depth), first, tile.suffix)
+            )
         first, last = self._loop_bounds()
-        if self.diagonal:
-            # Every row of the block sees the keys in front of `whole`.
-            seen = f"tl.maximum(first + {1 - (self.facts.masking.bounds.low or 0)}, 0)"
-            line(f"whole = tl.minimum({self.facts.keys}, {seen}) // {self.block_n} * {self.block_n}")
-            with self.emitter.block(f"for start in tl.range({first}, whole, {self.block_n}):", "start"):
-                self._write_step(query, masked=False)
-            first = "whole"
         with self.emitter.block(f"for start in tl.range({first}, {last}, {self.block_n}):", "start"):
-            self._write_step(query)
-        self._write_epilogue()
+            self._write_step(queries)
+        for tile in self.query_tiles:
+            self._write_epilogue(tile)
         return self.emitter.lines
 
     def _write_raster(self) -> None:
@@ -110,7 +127,9 @@ class _Writer:
             place = f"{self.tiles - 1} - {place}"
         if self.tiles > 1:
             line(f"first = ({place}) * {block}")
-        line(f"rows = {'first + ' if self.tiles > 1 else ''}tl.arange(0, {block})[:, None]")
+        line(f"rows = {'first + ' if self.tiles > 1 else ''}tl.arange(0, {self.tile_rows})[:, None]")
+        for tile in self.query_tiles[1:]:
+            line(f"{tile.rows.name} = rows + {tile.below}")
         line(f"cols = tl.arange(0, {self.block_n})[None, :]")
         line(f"d_value = tl.arange(0, {facts.width_block})[None, :]")
         described = {name for name, _, _ in self._described()}
@@ -141,32 +160,61 @@ class _Writer:
         """The first query of the block."""
         return "first" if self.tiles > 1 else "0"
 
-    def _write_step(self, query: str, *, masked: bool = True) -> None:
+    def _write_step(self, queries: Sequence[str]) -> None:
         facts, emitter = self.facts, self.emitter
         if facts.key.computed:
             key = self._tile(facts.key, "key_desc", (self.keys, self.key_depth), "start") + ".T"
         else:
             key = self._tile(facts.key, "key_desc", (self.key_depth, self.columns), "start")
-        emitter.line(f"scores = tl.dot({query}, {key}{self.precision})")
-        logits = self._logits() if masked else "scores"
+        for tile, query in zip(self.query_tiles, queries, strict=True):
+            emitter.line(f"scores{tile.suffix} = tl.dot({query}, {key}{self.precision})")
+        if self.cut or len(queries) > 1:
+            self._mask_causally()
+            logits = "scores"
+        else:
+            logits = self._logits()
+        value = ""
+        for tile in self.query_tiles:
+            end = tile.suffix
+            self._write_softmax(f"{logits}{end}", end)
+            value = value or self._tile(facts.value, "value_desc", (self.keys, self.width), "start")
+            narrow = f"weights{end}" if facts.dtype == "float32" else f"weights{end}.to({TRITON_TYPE[facts.dtype]})"
+            emitter.line(f"acc{end} = tl.dot({narrow}, {value}, acc{end}{self.precision})")
+            emitter.line(f"peak{end} = higher{end}")
+
+    def _write_softmax(self, logits: str, end: str) -> None:
+        """The weights of one tile of queries, and what has been summed before on the scale of the new maximum."""
+        facts, line = self.facts, self.emitter.line
         factor = facts.masking.scale * _LOG2_E
-        emitter.line(f"higher = tl.maximum(peak, tl.max({logits}, 1))")
-        robust = not facts.masking.plain and not facts.masking.infinite
-        if (facts.masking.plain or not masked) and not self.ragged:
-            emitter.line("base = higher")
+        line(f"higher{end} = tl.maximum(peak{end}, tl.max({logits}, 1))")
+        if facts.masking.plain and not self.ragged:
+            line(f"base{end} = higher{end}")
         else:
-            emitter.line(f"base = tl.where(higher == {_MINUS_INFINITY}, 0.0, higher)")
-        if robust:
-            emitter.line(f"weights = tl.exp2(({logits} - base[:, None]) * {factor!r})")
+            line(f"base{end} = tl.where(higher{end} == {_MINUS_INFINITY}, 0.0, higher{end})")
+        if not facts.masking.plain and not facts.masking.infinite:
+            line(f"weights{end} = tl.exp2(({logits} - base{end}[:, None]) * {factor!r})")
         else:
-            emitter.line(f"weights = tl.exp2({logits} * {factor!r} - (base * {factor!r})[:, None])")
-        emitter.line(f"shrink = tl.exp2((peak - base) * {factor!r})")
-        emitter.line("total = total * shrink + tl.sum(weights, 1)")
-        emitter.line("acc = acc * shrink[:, None]")
-        value = self._tile(facts.value, "value_desc", (self.keys, self.width), "start")
-        narrow = "weights" if facts.dtype == "float32" else f"weights.to({TRITON_TYPE[facts.dtype]})"
-        emitter.line(f"acc = tl.dot({narrow}, {value}, acc{self.precision})")
-        emitter.line("peak = higher")
+            line(f"weights{end} = tl.exp2({logits} * {factor!r} - (base{end} * {factor!r})[:, None])")
+        line(f"shrink{end} = tl.exp2((peak{end} - base{end}) * {factor!r})")
+        line(f"total{end} = total{end} * shrink{end} + tl.sum(weights{end}, 1)")
+        line(f"acc{end} = acc{end} * shrink{end}[:, None]")
+
+    def _mask_causally(self) -> None:
+        """Hide the scores behind the diagonal, where the mask is causal; `cut`: in the blocks that hold some of them.
+
+        The moving number stands on the side of the rows, of which a thread has few.
+        """
+        line, low = self.emitter.line, self.facts.masking.bounds.low
+        if low is None:
+            return
+        moved = f"(start + {low})" if low else "start"
+        indent = ""
+        if self.cut:
+            line(f"if start > {self._first()} - {self.block_n - 1 + low}:")
+            indent = "    "
+        for tile in self.query_tiles:
+            scores, seen = f"scores{tile.suffix}", f"{tile.rows.name} - {moved} >= cols"
+            line(f"{indent}{scores} = tl.where({seen}, {scores}, {_MINUS_INFINITY})")
 
     def _logits(self) -> str:
         """The name of what the softmax is taken of in this step, before the scale where that commutes."""
@@ -198,7 +246,7 @@ class _Writer:
         self.emitter.line(f"{name} = ({text}) == 0" if condition.negated else f"{name} = {text}")
         return name
 
-    def _tile(self, loaded: Loaded, name: str, axes: tuple[Axis, Axis], moving: str) -> str:
+    def _tile(self, loaded: Loaded, name: str, axes: tuple[Axis, Axis], moving: str, end: str = "") -> str:
         """The name of one operand's tile: loaded through a descriptor or through pointers, or computed."""
         emitter = self.emitter
         if self.descriptors and loaded.rows is not None:
@@ -206,12 +254,12 @@ class _Writer:
             batch = self.facts.batch
             row = [*(index_text("batch", digit, batch) for digit in rows.row_digits), moving]
             column = [index_text("batch", digit, batch) for digit in rows.column_digits] or ["0"]
-            tile = name.removesuffix("_desc")
+            tile = name.removesuffix("_desc") + end
             turn = ".T" if tile == "key" else ""
             emitter.line(f"{tile} = {name}.load([{' + '.join(row)}, {' + '.join(column)}]){turn}")
             return tile
         sizes = {
-            "rows": self.block_m,
+            **{tile.rows.name: self.tile_rows for tile in self.query_tiles},
             "cols": self.block_n,
             "keys": self.block_n,
             "d_query": self.facts.depth_block,
@@ -224,28 +272,28 @@ class _Writer:
             return computed_tile(emitter, loaded.source, loaded.place, space, shape)
         return emitter.load_tile(loaded.source, loaded.place, space, shape)
 
-    def _write_epilogue(self) -> None:
-        facts, emitter = self.facts, self.emitter
-        emitter.line("result = acc / total[:, None]")
+    def _write_epilogue(self, tile: _QueryTile) -> None:
+        facts, emitter, end, rows = self.facts, self.emitter, tile.suffix, tile.rows
+        emitter.line(f"result{end} = acc{end} / total{end}[:, None]")
         if facts.chain.safe:
-            emitter.line(f"result = tl.where(peak[:, None] == {_MINUS_INFINITY}, 0.0, result)")
-        space = IndexSpace("output", (self.width, self.rows, self.batch))
-        result = Value("result", "float32", frozenset({"rows", "d_value"}))
+            emitter.line(f"result{end} = tl.where(peak{end}[:, None] == {_MINUS_INFINITY}, 0.0, result{end})")
+        space = IndexSpace(f"output{end}", (self.width, rows, self.batch))
+        result = Value(f"result{end}", "float32", frozenset({rows.name, "d_value"}))
         for output, place in facts.outputs:
             emitter.store_at(output.position, output.spec, result, place, space)
-        places = [*([(self.batch, facts.rows)] if facts.batch > 1 else []), (self.rows, 1)]
+        places = [*([(self.batch, facts.rows)] if facts.batch > 1 else []), (rows, 1)]
         scale = facts.masking.scale
-        peak = "peak[:, None]" if scale == 1.0 else f"peak[:, None] * {scale!r}"
-        for text, outputs in ((peak, facts.peaks), ("total[:, None]", facts.totals)):
+        peak = f"peak{end}[:, None]" if scale == 1.0 else f"peak{end}[:, None] * {scale!r}"
+        for text, outputs in ((peak, facts.peaks), (f"total{end}[:, None]", facts.totals)):
             for output in outputs:
-                emitter.store(output.position, output.spec, Value(text, "float32", frozenset({"rows"})), places)
+                emitter.store(output.position, output.spec, Value(text, "float32", frozenset({rows.name})), places)
 
     def _described(self) -> list[tuple[str, Loaded, tuple[int, int]]]:
         if not self.descriptors:
             return []
         facts = self.facts
         found = [
-            ("query_desc", facts.query, (self.block_m, facts.depth_block)),
+            ("query_desc", facts.query, (self.tile_rows, facts.depth_block)),
             ("key_desc", facts.key, (self.block_n, facts.depth_block)),
             ("value_desc", facts.value, (self.block_n, facts.width_block)),
         ]

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 from itertools import combinations
+from operator import itemgetter
 
 from engine.codegen.contraction_facts import ContractionFacts, Operand
 from engine.codegen.dot_rules import WGMMA_ROWS
 from engine.codegen.family import Values
 from engine.codegen.vector_rules import is_vector
 from engine.vocabulary import Target
+
+_SIZED = itemgetter("BLOCK_M", "BLOCK_N", "BLOCK_K", "LOADS", "NUM_STAGES")
+"""What shared memory depends on, but for the unit that multiplies."""
 
 
 class Multiplier(Enum):
@@ -58,6 +63,20 @@ def pipeline_bytes(facts: ContractionFacts, v: Values, target: Target, *, least:
         return total
     copies = 2 if _doubled(facts, described=v["LOADS"] == "descriptor") else 1
     return copies * (total + turned if unit is Multiplier.FMA else total)
+
+
+def pipeline_sizes(facts: ContractionFacts, target: Target, *, least: bool = False) -> Callable[[Values], int]:
+    """`pipeline_bytes` for one contraction, worked out once for values that differ in nothing that it reads."""
+    known: dict[tuple[object, ...], int] = {}
+
+    def sizes(v: Values) -> int:
+        key = (*_SIZED(v), multiplier(facts, v, target).value)
+        size = known.get(key)
+        if size is None:
+            size = known[key] = pipeline_bytes(facts, v, target, least=least)
+        return size
+
+    return sizes
 
 
 def _streamed(facts: ContractionFacts, operand: Operand, extent: int, k: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.codegen.contraction_facts import ContractionFacts, Operand, tiles_of
-from engine.codegen.contraction_memory import Multiplier, multiplier, pipeline_bytes, scratch_bytes
+from engine.codegen.contraction_memory import Multiplier, multiplier, pipeline_sizes, scratch_bytes
 from engine.codegen.dot_rules import (
     SMALLEST_SIDE,
     TILE_ELEMENTS,
@@ -168,12 +168,15 @@ def _shared_operand(facts: ContractionFacts) -> Check:
 
 
 def _shared(facts: ContractionFacts, target: Target) -> Check:
-    return lambda v: too_deep_pipeline(pipeline_bytes(facts, v, target, least=True), target)
+    sizes = pipeline_sizes(facts, target, least=True)
+    return lambda v: too_deep_pipeline(sizes(v), target)
 
 
 def _shared_in_all(facts: ContractionFacts, target: Target) -> Check:
+    sizes = pipeline_sizes(facts, target)
+
     def broken(v: Values) -> str | None:
-        needed = pipeline_bytes(facts, v, target) + scratch_bytes(facts, v, target) + _BARRIER_BYTES
+        needed = sizes(v) + scratch_bytes(facts, v, target) + _BARRIER_BYTES
         return too_much_shared(needed, target)
 
     return broken

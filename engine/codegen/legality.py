@@ -6,11 +6,10 @@ import re
 
 from engine.codegen.family import Family, Rule, Values
 from engine.ir.kernel import Kernel
-from engine.knobs import KNOBS
+from engine.knobs import KNOBS, WITHOUT_EFFECT
 from engine.vocabulary import KnobValue, Schedule, Target
 
 THREADS_OF_A_BLOCK = 1024
-REGISTERS_OF_A_THREAD = 256
 ACF = "ACF"
 """The knob that every generated kernel may have besides those of its family: which controls ptxas assembles with."""
 
@@ -29,6 +28,7 @@ def illegal_because(family: Family, kernel: Kernel, schedule: Schedule, target: 
         return f"The schedule lacks {', '.join(missing)}, which every {family.name} kernel needs."
     assembled = family.name != "extern"
     unknown = [name for name in values if name not in family.knobs and not (assembled and name == ACF)]
+    unknown = [name for name in unknown if WITHOUT_EFFECT.get(name) != values[name]]
     if unknown:
         return f"{unknown[0]} is no knob of a {family.name} kernel; its knobs are {', '.join(family.knobs)}."
     for name in family.knobs:
@@ -64,11 +64,9 @@ def wrong_value(name: str, value: KnobValue) -> str | None:
         return None
     if name == "NUM_WARPS" and number * 32 > THREADS_OF_A_BLOCK:
         return f"NUM_WARPS={number} is {number * 32} threads, and a block has at most {THREADS_OF_A_BLOCK}."
-    if name == "MAXNREG" and (number % 8 or not 16 <= number <= REGISTERS_OF_A_THREAD):
-        return f"MAXNREG={number} is no multiple of 8 from 16 to {REGISTERS_OF_A_THREAD}, as registers are given out."
     if number < 1 or number > 65536:
         return f"{name}={number} is outside 1 to 65536."
-    if name in ("NUM_STAGES", "GROUP_M", "MAXNREG"):
+    if name in ("NUM_STAGES", "GROUP_M"):
         return f"NUM_STAGES={number} is more than 16." if name == "NUM_STAGES" and number > 16 else None
     return None if number & (number - 1) == 0 else f"{name}={number} is no power of two."
 

@@ -37,7 +37,7 @@ class KernelSource:
     Pointer arguments are 16-byte aligned by contract (the launcher allocates storage so, and the tensor's offset
     is added inside the text), which is what "divisible by 16" in the signature states. `pdl` says that the text waits
     for the kernel before it, so that it may be started with programmatic dependent launch. `acf` names the controls
-    file that ptxas assembles with, "" none. `maxnreg` caps the registers of a thread, 0 doesn't.
+    file that ptxas assembles with, "" none.
     """
 
     text: str
@@ -48,7 +48,6 @@ class KernelSource:
     num_stages: int
     pdl: bool = False
     acf: str = ""
-    maxnreg: int = 0
 
     @property
     def fingerprint(self) -> str:
@@ -56,11 +55,10 @@ class KernelSource:
         return hashlib.sha256(self.to_json().encode()).hexdigest()
 
     def to_json(self) -> str:
-        """Fields that say nothing are left out: the text is as it is where nobody knows of controls or caps."""
+        """`acf` is left out where it says nothing: the text is as it is where nobody knows of controls."""
         data = asdict(self)
-        for name in ("acf", "maxnreg"):
-            if not data[name]:
-                del data[name]
+        if not data["acf"]:
+            del data["acf"]
         return json.dumps(data, sort_keys=True, separators=(",", ":"))
 
     @classmethod

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate, compress
+from operator import itemgetter
 
 from engine.codegen.family import Family, Rule
 from engine.ir.kernel import Kernel
@@ -11,6 +13,7 @@ from engine.vocabulary import Fork, KnobValue, Option, Schedule, Target
 
 Path = Sequence[Option]
 _Knobs = tuple[tuple[str, KnobValue], ...]
+_Values = tuple[KnobValue, ...]
 
 
 class ScheduleSpace:
@@ -29,8 +32,13 @@ class ScheduleSpace:
         self._forks = family.forks(kernel, target)
         self._names = tuple(name for fork in self._forks for name, _ in fork.options[0].knobs)
         self._rules = _rules_by_depth(self._forks, family.rules(kernel, target))
+        self._answers = [_answers(fork) for fork in self._forks]
+        self._decided = list(accumulate((len(fork.options[0].knobs) for fork in self._forks), initial=0))
+        """For each fork, how many knobs are decided before it in order."""
         self._completes: dict[_Knobs, bool] = {}
         self._offered: list[dict[str, KnobValue]] | None = None
+        self._begun: set[_Values] | None = None
+        """Once all is listed: the first values of everything offered, as many as there may be."""
 
     def fork(self, path: Path) -> Fork | None:
         """The question after `path`, or None when every knob is decided. No option at all is a dead end."""
@@ -62,25 +70,14 @@ class ScheduleSpace:
     def assignments(self) -> Sequence[Mapping[str, KnobValue]]:
         """The knobs of every offered schedule, in canonical order; what is offered after a path is then known too."""
         if self._offered is None:
-            found: list[dict[str, KnobValue]] = [{}]
-            for fork, rules in zip(self._forks, self._rules, strict=True):
-                knobs = [dict(option.knobs) for option in fork.options]
-                longer = [{**values, **more} for values in found for more in knobs]
+            found: list[_Values] = [()]
+            for answers, rules in zip(self._answers, self._rules, strict=True):
+                found = [values + answer for values in found for answer in answers]
                 for rule in rules:
-                    longer = rule.kept(longer)
-                found = longer
-            self._list(found)
-        return self._offered or []
-
-    def _list(self, offered: list[dict[str, KnobValue]]) -> None:
-        """Remember all that is offered, and with it which values some of it completes."""
-        completes: dict[_Knobs, bool] = {(): bool(offered)}
-        for values in offered:
-            decided: _Knobs = ()
-            for knob in values.items():
-                decided = (*decided, knob)
-                completes[decided] = True
-        self._completes, self._offered = completes, offered
+                    found = rule.kept(found, self._names)
+            self._begun = {values[:length] for length in range(len(self._names) + 1) for values in found}
+            self._offered = [dict(zip(self._names, values, strict=True)) for values in found]
+        return self._offered
 
     def _settle(self, values: dict[str, KnobValue]) -> int | None:
         """Decide, in `values`, what has one answer; the depth of the first open fork, or None at a dead end."""
@@ -103,23 +100,35 @@ class ScheduleSpace:
 
     def _viable(self, values: dict[str, KnobValue], depth: int) -> list[Option]:
         """Options of the fork at `depth` that agree with `values` and that some offered schedule completes."""
+        options = self._forks[depth].options
+        begun, before = self._begun, self._in_order(values)
+        if begun is not None and before is not None and len(before) == self._decided[depth]:
+            answers = self._answers[depth]
+            return [option for option, answer in zip(options, answers, strict=True) if before + answer in begun]
         found = []
-        for option in self._forks[depth].options:
+        for option in options:
             if any(values.get(name, value) != value for name, value in option.knobs):
                 continue
             if self._is_completed({**values, **dict(option.knobs)}):
                 found.append(option)
         return found
 
+    def _in_order(self, values: dict[str, KnobValue]) -> _Values | None:
+        """The values of the first knobs, in order, if these are all that `values` holds."""
+        try:
+            return tuple([values[name] for name in self._names[: len(values)]])
+        except KeyError:
+            return None
+
     def _is_completed(self, values: dict[str, KnobValue]) -> bool:
         """Whether something offered agrees with `values`."""
+        before = self._in_order(values) if self._begun is not None else None
+        if self._begun is not None and before is not None:
+            return before in self._begun
         key = tuple([(name, values[name]) for name in self._names if name in values])
         known = self._completes.get(key)
         if known is None:
-            # The first so many knobs of every offer are known once all was listed: others are those of none.
-            in_order = not key or key[-1][0] == self._names[len(key) - 1]
-            known = not (in_order and self._offered is not None) and next(self._walk(values, 0), None) is not None
-            self._completes[key] = known
+            known = self._completes[key] = next(self._walk(values, 0), None) is not None
         return known
 
     def _walk(self, values: dict[str, KnobValue], depth: int) -> Iterator[dict[str, KnobValue]]:
@@ -140,33 +149,39 @@ class _Remembering:
     def __init__(self, rule: Rule) -> None:
         self.knobs = rule.knobs
         self._broken = rule.broken
-        self._holds: dict[tuple[KnobValue, ...], bool] = {}
+        self._of = itemgetter(*rule.knobs)
+        self._holds: dict[object, bool] = {}
+        """By what `_of` gives: the values of the rule's knobs, in order."""
 
     def holds(self, values: dict[str, KnobValue]) -> bool:
-        key = tuple([values[name] for name in self.knobs])
+        key = self._of(values)
         known = self._holds.get(key)
         if known is None:
             known = self._holds[key] = not self._broken(values)
         return known
 
-    def kept(self, found: list[dict[str, KnobValue]]) -> list[dict[str, KnobValue]]:
-        """Those of `found` that the rule holds for, in order."""
-        holds, broken, knobs = self._holds, self._broken, self.knobs
-        kept = []
-        for values in found:
-            key = tuple([values[name] for name in knobs])
-            if key not in holds:
-                holds[key] = not broken(values)
-            if holds[key]:
-                kept.append(values)
-        return kept
+    def kept(self, found: list[_Values], names: Sequence[str]) -> list[_Values]:
+        """Those of `found`, the values of the first of `names`, that the rule holds for, in order."""
+        of = itemgetter(*(names.index(name) for name in self.knobs))
+        keys = list(map(of, found))
+        new = {key: values for key, values in zip(keys, found, strict=True) if key not in self._holds}
+        for key, values in new.items():
+            self._holds[key] = not self._broken(dict(zip(names, values, strict=False)))
+        return list(compress(found, map(self._holds.__getitem__, keys)))
+
+
+def _answers(fork: Fork) -> list[_Values]:
+    """The values of each option, in the order of the first one's knobs."""
+    names = [name for name, _ in fork.options[0].knobs]
+    return [tuple([dict(option.knobs)[name] for name in names]) for option in fork.options]
 
 
 def _rules_by_depth(forks: tuple[Fork, ...], rules: tuple[Rule, ...]) -> list[tuple[_Remembering, ...]]:
     """For each fork the rules that can be asked once it is decided and not earlier."""
     known: set[str] = set()
     result: list[tuple[_Remembering, ...]] = []
-    left = [_Remembering(rule) for rule in rules]
+    # Those of few knobs first: they are asked seldom, and spare the others what they rule out.
+    left = [_Remembering(rule) for rule in sorted(rules, key=lambda rule: len(rule.knobs))]
     for fork in forks:
         known |= {name for name, _ in fork.options[0].knobs}
         result.append(tuple(rule for rule in left if set(rule.knobs) <= known))

@@ -10,18 +10,19 @@ import os
 import random
 import sys
 from collections.abc import Iterator
+from itertools import islice
 
 os.environ["TRITON_INTERPRET"] = "1"
 
 import torch
 
-from engine.codegen import offered_schedules, render
+from engine.codegen import illegal_because, offered_schedules, render
 from engine.codegen.contraction_facts import contraction_facts
 from engine.ir import Kernel
 from engine.runtime.inputs import Draw, make_inputs
 from engine.runtime.interpret import interpret
 from engine.runtime.reference import evaluate
-from engine.vocabulary import Schedule, Target
+from engine.vocabulary import KnobValue, Schedule, Target
 from tests.codegen.bodies import BODIES
 from tests.codegen.half_bodies import HALVES
 
@@ -29,6 +30,13 @@ torch.set_num_threads(1)
 SMALL_CHIP = Target(multiprocessors=3)
 """Few multiprocessors, so that small shapes have persistent schedules."""
 SCHEDULES_OF_A_BODY = {"contraction": 4, "attention": 2, "rowwise": 4, "pointwise": 4}
+_FORMS_OF_ATTENTION: tuple[dict[str, KnobValue], ...] = (
+    {"MASK": "cut"},
+    {"BLOCK_M": 32, "BLOCK_N": 16, "QUERY_TILES": 2},
+    {"BLOCK_M": 64, "BLOCK_N": 16, "QUERY_TILES": 2, "MASK": "cut"},
+)
+"""They pay from long sequences on, and are right wherever they are legal."""
+_TRIES = 12
 ROUNDING = {"float64": 1e-12, "float32": 1e-6, "float16": 1e-3, "bfloat16": 8e-3}
 """Allowed relative norm beside eager's own error; the interpreter rounds bfloat16 towards zero."""
 
@@ -50,9 +58,11 @@ def sample(kernel: Kernel, name: str) -> list[Schedule]:
         offered = [schedule for schedule in offered if _of_one_group(schedule, kernel)]
     draw = random.Random(name)
     found = draw.sample(offered, min(SCHEDULES_OF_A_BODY[kernel.family], len(offered)))
-    for form, more in ((_without_dot, 2), (_with_diagonal, 1)):
-        other = [schedule for schedule in offered if form(schedule) and schedule not in found]
-        found += draw.sample(other, min(more, len(other)))
+    other = [schedule for schedule in offered if _without_dot(schedule) and schedule not in found]
+    found += draw.sample(other, min(2, len(other)))
+    for changes in _FORMS_OF_ATTENTION if kernel.family == "attention" else ():
+        changed = (Schedule.of(s.as_dict() | changes) for s in draw.sample(offered, min(_TRIES, len(offered))))
+        found += islice((s for s in changed if illegal_because(kernel, s, SMALL_CHIP) is None), 1)
     return found
 
 
@@ -62,10 +72,6 @@ def _of_one_group(schedule: Schedule, kernel: Kernel) -> bool:
 
 def _without_dot(schedule: Schedule) -> bool:
     return 0 < int(schedule.as_dict().get("BLOCK_M", 0)) < 16
-
-
-def _with_diagonal(schedule: Schedule) -> bool:
-    return bool(schedule.as_dict().get("DIAGONAL", False))
 
 
 def draws() -> Iterator[Draw]:

@@ -14,9 +14,8 @@ from engine.codegen.contraction_memory import pipeline_bytes, scratch_bytes
 from engine.ir import GraphBuilder, Kernel
 from engine.runtime import CompiledSource, compile_source
 from engine.vocabulary import KnobValue, Schedule, Target
-from tests.codegen.attention_bodies import attention
 from tests.codegen.bodies import kernel, matmul, softmax, tensor
-from tests.codegen.test_golden import attention_schedule, cases, contraction, rowwise
+from tests.codegen.test_golden import cases, contraction, rowwise
 
 H200 = Target()
 TURNED = Kernel("contraction", matmul(512, 512, 512, "float32", turn_left=True, turn_right=True))
@@ -122,14 +121,6 @@ def test_rows_without_a_dot_read_the_matrix_once_in_pieces_of_16_bytes(
     assert not built.build.spills
     needed = pipeline_bytes(contraction_facts(subject.body), schedule.as_dict(), H200)
     assert needed <= (built.build.shared_bytes or 0) <= needed + 2048
-
-
-def test_a_cap_on_registers_reaches_the_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    subject = Kernel("attention", attention(4, 2048, 2048, 128, "bfloat16", causal=True))
-    schedule = attention_schedule(BLOCK_M=128, BLOCK_N=64, LOADS="descriptor", NUM_WARPS=8, NUM_STAGES=2)
-    free = build(subject, schedule, tmp_path, monkeypatch).build.registers or 0
-    capped = Schedule.of(schedule.as_dict() | {"MAXNREG": 128})
-    assert (build(subject, capped, tmp_path, monkeypatch).build.registers or 0) <= 128 < free
 
 
 def beside(widths: tuple[int, ...], *, computed: bool, batch: tuple[int, ...] = ()) -> Kernel:

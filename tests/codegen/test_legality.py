@@ -9,6 +9,7 @@ from engine.ir import Kernel
 from engine.knobs import KNOBS
 from engine.vocabulary import KnobValue, Schedule, Target
 from tests.codegen.attention_bodies import attention
+from tests.codegen.attention_prologue_bodies import QWEN3_LAYER
 from tests.codegen.bodies import BODIES, kernel, matmul
 
 H200 = Target()
@@ -100,29 +101,45 @@ def test_a_schedule_without_optional_knobs_has_them_off() -> None:
             **{"NUM_WARPS": 8, "NUM_STAGES": 2},
         }
     )
-    assert render(LONG, old) == render(LONG, Schedule.of({**old.as_dict(), "DIAGONAL": False, "MAXNREG": 0}))
-    assert '"maxnreg"' not in render(LONG, old).to_json()
+    assert render(LONG, old) == render(LONG, Schedule.of({**old.as_dict(), "MASK": "every", "QUERY_TILES": 1}))
+
+
+def test_a_recorded_knob_without_effect_is_no_fault() -> None:
+    assert attention_reason(LONG, DIAGONAL=False, MAXNREG=0) == "legal"
+    assert "DIAGONAL is no knob" in attention_reason(LONG, DIAGONAL=True, MAXNREG=0)
+    assert "MAXNREG is no knob" in attention_reason(LONG, DIAGONAL=False, MAXNREG=128)
 
 
 def test_optional_knobs_are_offered_where_they_can_pay() -> None:
-    assert {s.as_dict()["DIAGONAL"] for s in offered_schedules(LONG, H200)} == {False, True}
-    assert {s.as_dict()["MAXNREG"] for s in offered_schedules(LONG, H200)} == {0, 128}
+    causal, full = LONG, Kernel("attention", attention(16, 2048, 2048, 128, "bfloat16"))
+    assert {s.as_dict()["MASK"] for s in offered_schedules(causal, H200)} == {"every", "cut"}
+    for subject in (causal, full):
+        assert {s.as_dict()["QUERY_TILES"] for s in offered_schedules(subject, H200)} == {1, 2}
+    assert "MASK" not in next(iter(offered_schedules(full, H200))).as_dict()
     short = Kernel("attention", attention(16, 512, 512, 128, "bfloat16", causal=True))
-    assert not {"DIAGONAL", "MAXNREG"} & set(next(iter(offered_schedules(short, H200))).as_dict())
+    assert not {"MASK", "QUERY_TILES"} & set(next(iter(offered_schedules(short, H200))).as_dict())
 
 
-def test_a_loop_for_the_diagonal_needs_a_mask_that_is_causal_alone() -> None:
-    assert attention_reason(LONG, DIAGONAL=True) == "legal"
+def test_a_mask_that_only_cuts_blocks_is_causal_alone() -> None:
+    assert attention_reason(LONG, MASK="cut") == "legal"
     for changes in ({}, {"causal": True, "window": 100}, {"causal": True, "hidden": (1, 1, 2048, 2048)}):
         masked = Kernel("attention", attention(16, 2048, 2048, 128, "bfloat16", **changes))
-        assert "not the only one" in attention_reason(masked, DIAGONAL=True)
+        assert "not the only one" in attention_reason(masked, MASK="cut")
     ragged = Kernel("attention", attention(16, 2048, 2040, 128, "bfloat16", causal=True))
-    assert "divide" in attention_reason(ragged, DIAGONAL=True, LOADS="pointer")
+    assert "divide" in attention_reason(ragged, MASK="cut", LOADS="pointer")
 
 
-@pytest.mark.parametrize(("number", "part"), [(100, "multiple of 8"), (8, "from 16"), (264, "256"), (168, "legal")])
-def test_a_cap_is_a_number_of_registers(number: int, part: str) -> None:
-    assert part in attention_reason(LONG, MAXNREG=number)
+def test_two_tiles_of_queries_have_a_causal_mask_or_none() -> None:
+    full = Kernel("attention", attention(16, 2048, 2048, 128, "bfloat16"))
+    assert attention_reason(LONG, QUERY_TILES=2) == attention_reason(full, QUERY_TILES=2) == "legal"
+    for changes in ({"causal": True, "window": 100}, {"hidden": (1, 1, 2048, 2048)}, {"added": (1, 1, 2048, 2048)}):
+        masked = Kernel("attention", attention(16, 2048, 2048, 128, "bfloat16", **changes))
+        assert "not the only one" in attention_reason(masked, QUERY_TILES=2)
+    ragged = Kernel("attention", attention(16, 2048, 2040, 128, "bfloat16", causal=True))
+    assert "divide" in attention_reason(ragged, QUERY_TILES=2, LOADS="pointer")
+    assert "is halved into" in attention_reason(LONG, QUERY_TILES=2, BLOCK_M=16)
+    assert "is halved into" in attention_reason(LONG, QUERY_TILES=4)
+    assert "computed" in attention_reason(Kernel("attention", QWEN3_LAYER.body()), QUERY_TILES=2)
 
 
 def test_tf32_needs_leave() -> None:
