@@ -59,7 +59,8 @@ def program_from_json(text: str) -> Program:
 
 def grouping_to_json(grouping: Grouping) -> str:
     """Each distinct kernel is written once, however often it is called."""
-    kernels = list(dict.fromkeys(_dump(_kernel_data(call.kernel)) for call in grouping.calls))
+    called = [_dump(_kernel_data(call.kernel)) for call in grouping.calls]
+    kernels = list(dict.fromkeys(called))
     prepared = [_preparation_data(preparation) for preparation in grouping.prepared]
     return _dump(
         {
@@ -67,11 +68,11 @@ def grouping_to_json(grouping: Grouping) -> str:
             "kernels": [json.loads(text) for text in kernels],
             "calls": [
                 {
-                    "kernel": kernels.index(_dump(_kernel_data(call.kernel))),
+                    "kernel": kernels.index(text),
                     "arguments": [_view_data(view) for view in call.arguments],
                     "results": call.results,
                 }
-                for call in grouping.calls
+                for call, text in zip(grouping.calls, called, strict=True)
             ],
             "outputs": [_view_data(view) for view in grouping.outputs],
             "decisions": [option.knobs for option in grouping.decisions],

@@ -26,7 +26,7 @@ from engine.prior.calibration import Calibration, HeldOut, Ranking
 from engine.prior.cold import ColdModel
 from engine.prior.learned import LearnedModel
 from engine.prior.model import Prior
-from engine.prior.reservoir import CheckpointError
+from engine.prior.reservoir import CheckpointError, cant_be_written
 from engine.prior.trees import ARRAYS, Trees
 
 FORMAT = "emmy-models-1"
@@ -86,10 +86,7 @@ def save_models(path: Path, models: Sequence[FittedModel]) -> None:
             with suppress(FileNotFoundError):
                 os.unlink(part)
     except OSError as error:
-        raise CheckpointError(
-            f"the prior's models {path} can't be written ({error.strerror or error}): make their folder writable",
-            is_output=True,
-        ) from error
+        raise cant_be_written(f"the file of the prior's models {path}", error) from error
 
 
 def load_models(path: Path) -> tuple[FittedModel, ...]:

@@ -26,7 +26,9 @@ _JOIN = 8
 _IMPOSSIBLE = 100.0
 """What a tile that no kernel has is slower by, where somebody asks for combinations that are blind to legality."""
 _SCORE_INSTRUCTIONS = 12
-"""Of one score: scale, mask, maximum, power, sum, conversion; a power takes as long as four to eight others."""
+_MASK_INSTRUCTIONS = 2
+"""Of one score: scale, mask, maximum, power, sum, conversion; a power takes as long as four to eight others. The mask's
+are left out for most scores where only the blocks that it cuts are masked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,14 +132,17 @@ def _attention(f: _Columns, c: Constants) -> Column:
     per_sm = 1e-6 / f["multiprocessors"]
     multiply = 4 * block * head / (_peak(f) * per_sm * _tile_efficiency(f, c))
     multiply = multiply * (1.0 + c.spill * np.maximum(f["registers"] / MAX_REGISTERS - 1.0, 0.0))
-    powers = block * _SCORE_INSTRUCTIONS / (f["peak_fp32"] / 2 * per_sm)
+    instructions = _SCORE_INSTRUCTIONS - np.where(f["MASK"] == 1, _MASK_INSTRUCTIONS, 0)
+    powers = block * instructions / (f["peak_fp32"] / 2 * per_sm)
+    # Of two tiles of queries, one's product with the values runs while the other's powers are taken.
+    beside = np.where(f["QUERY_TILES"] == 2, np.minimum(multiply / 4, powers / 2), 0.0)
     link = f["memory_bandwidth"] * c.link_speedup * per_sm
     load = f["stage_bytes"] / link
     descriptor = f["LOADS"] == 1
     issue = np.where(descriptor, 0.0, c.issue_us_per_kib * f["stage_bytes"] / 1024) + c.step_issue_us
     latency = np.where(descriptor, c.descriptor_latency_us, c.pointer_latency_us)
     ahead = np.maximum(f["NUM_STAGES"] - 1, 1)
-    alone = (multiply + powers) * 4 / np.minimum(f["NUM_WARPS"], 4) + c.step_us
+    alone = (multiply + powers - beside) * 4 / np.minimum(f["NUM_WARPS"], 4) + c.step_us
     exposed = np.where(f["NUM_STAGES"] > 1, (latency + load) / ahead, latency + load + alone)
     epilogue = f["BLOCK_M"] * head * f["output_width"] / link * c.store_cost
 

@@ -17,6 +17,8 @@ from engine.vocabulary import KnobValue
 Knobs = Mapping[str, KnobValue]
 Codes = NDArray[np.int32]
 
+_Token = tuple[type, KnobValue]
+
 ABSENT = -1
 """The code of a knob that an assignment doesn't name."""
 MAX_PAIRED = 12
@@ -27,28 +29,39 @@ class KnobTable:
     """`candidates` as codes: one column a knob, in name order, a code being the value's place in `values`."""
 
     def __init__(self, candidates: Sequence[Knobs]) -> None:
-        self.names = tuple(sorted({name for knobs in candidates for name in knobs}))
-        self.values = {
-            name: _ordered({_token(knobs[name]): knobs[name] for knobs in candidates if name in knobs}.values())
-            for name in self.names
-        }
-        self._places = {
-            name: {_token(value): place for place, value in enumerate(values)} for name, values in self.values.items()
-        }
+        self.names = tuple(sorted(set().union(*candidates)))
+        self.values: dict[str, list[KnobValue]] = {}
+        self._places: dict[str, dict[_Token, int]] = {}
+        self._having: dict[tuple[str, _Token], NDArray[np.bool_]] = {}
         self.codes: Codes = np.full((len(candidates), len(self.names)), ABSENT, dtype=np.int32)
         for column, name in enumerate(self.names):
-            places = self._places[name]
-            self.codes[:, column] = [places[_token(k[name])] if name in k else ABSENT for k in candidates]
+            given = [knobs.get(name) for knobs in candidates]
+            tokens = list(zip(map(type, given), given, strict=True))  # as `_token`, without a call for each
+            values = _ordered([value for _, value in dict.fromkeys(tokens) if value is not None])
+            self.values[name] = values
+            places = self._places[name] = {_token(value): place for place, value in enumerate(values)}
+            coded: dict[tuple[type, KnobValue | None], int] = dict.fromkeys(tokens, ABSENT)
+            coded.update(places.items())
+            self.codes[:, column] = list(map(coded.__getitem__, tokens))
 
     def __len__(self) -> int:
         return len(self.codes)
 
     def agreeing(self, rows: NDArray[np.bool_], knobs: Knobs) -> NDArray[np.bool_]:
         """Of `rows`, those that have all of these values; a knob that no candidate has is no condition."""
-        for column, name in enumerate(self.names):
-            if name in knobs:
-                rows = rows & (self.codes[:, column] == self._places[name].get(_token(knobs[name]), len(rows)))
+        for name, value in knobs.items():
+            if name in self._places:
+                rows = rows & self._rows_with(name, value)
         return rows
+
+    def _rows_with(self, name: str, value: KnobValue) -> NDArray[np.bool_]:
+        """Every row that has the value; kept, for a search asks thousands of times about a few."""
+        token = _token(value)
+        known = self._having.get((name, token))
+        if known is None:
+            place = self._places[name].get(token, len(self))
+            known = self._having[name, token] = self.codes[:, self.names.index(name)] == place
+        return known
 
     def columns(self) -> NDArray[np.float32]:
         """float32 [n, f]: codes, powers of two and pairs; constant columns are left out."""
@@ -68,9 +81,9 @@ class KnobTable:
         return matrix
 
 
-def _token(value: KnobValue) -> tuple[str, KnobValue]:
+def _token(value: KnobValue) -> _Token:
     """True and 1 are two values of a knob."""
-    return type(value).__name__, value
+    return type(value), value
 
 
 def _ordered(values: Iterable[KnobValue]) -> list[KnobValue]:

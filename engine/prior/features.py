@@ -42,7 +42,8 @@ def features(kernel: Kernel, schedules: Sequence[Mapping[str, KnobValue]], targe
     Columns are the facts of the kernel and of the chip in their own units (bytes, FLOP/s), the knobs by name, then
     `geometry.GEOMETRY`. Knobs outside the knob table are left out.
     """
-    return feature_matrix(kernel, {name: _column(knob, schedules) for name, knob in KNOBS.items()}, target)
+    read = knobs_read(kernel_facts(kernel))
+    return feature_matrix(kernel, {name: _column(KNOBS[name], schedules) for name in read}, target)
 
 
 def feature_matrix(kernel: Kernel, knobs: Mapping[str, Column], target: Target) -> FeatureMatrix:
@@ -76,4 +77,6 @@ def knob_code(knob: Knob, value: KnobValue | None) -> float:
 
 
 def _column(knob: Knob, schedules: Sequence[Mapping[str, KnobValue]]) -> Column:
-    return np.array([knob_code(knob, schedule.get(knob.name)) for schedule in schedules], dtype=np.float64)
+    given = [schedule.get(knob.name) for schedule in schedules]
+    codes = {value: knob_code(knob, value) for value in set(given)}
+    return np.array(list(map(codes.__getitem__, given)), dtype=np.float64)

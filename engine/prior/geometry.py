@@ -34,7 +34,7 @@ _READ: Mapping[str, tuple[str, ...]] = {
         *("BLOCK_M", "BLOCK_N", "BLOCK_K", "PRECISION", "LOADS", "GROUP_M", "PERSISTENT"),
         *("NUM_WARPS", "NUM_STAGES"),
     ),
-    "attention": (*("BLOCK_M", "BLOCK_N", "PRECISION", "LOADS", "DIAGONAL", "NUM_WARPS", "NUM_STAGES", "MAXNREG"),),
+    "attention": (*("BLOCK_M", "BLOCK_N", "PRECISION", "LOADS", "MASK", "NUM_WARPS", "NUM_STAGES", "QUERY_TILES"),),
     "rowwise": ("PERSISTENT", "ROWS", "COLUMNS", "EVICTION", "NUM_WARPS", "NUM_STAGES"),
     "pointwise": ("BLOCK", "EVICTION", "NUM_WARPS"),
 }
@@ -144,7 +144,8 @@ def _contraction_registers(facts: Facts, knobs: Columns, tensor_core: Column, th
 def _attention(facts: Facts, knobs: Columns, threads: Column) -> dict[str, Column]:
     """Blocks of queries (rows) that walk the keys (columns); the values' heads are taken to be those of the keys.
 
-    The registers are fitted to what ptxas reported for 35 kernels on sm_90: scores and accumulators, and the rest.
+    The registers are fitted to what ptxas reported for 35 kernels on sm_90: scores and accumulators, and the rest, of
+    which the weights are those of one of two tiles of queries.
     """
     block_m, block_n = _positive(knobs["BLOCK_M"]), _positive(knobs["BLOCK_N"])
     head = 2.0 ** np.ceil(np.log2(max(facts["depth"], 16)))
@@ -154,6 +155,7 @@ def _attention(facts: Facts, knobs: Columns, threads: Column) -> dict[str, Colum
     on_wgmma = tensor_core == 2
     stages = np.where(on_wgmma, knobs["NUM_STAGES"], np.maximum(knobs["NUM_STAGES"] - 1, 1)) + 0.0 * tensor_core
     held = block_m * (block_n + head) / threads
+    with_weights = np.where(knobs["QUERY_TILES"] == 2, 1.1, 1.2)
     area = block_m * block_n
     return {
         "tile_area": area,
@@ -163,7 +165,7 @@ def _attention(facts: Facts, knobs: Columns, threads: Column) -> dict[str, Colum
         "reuse": block_m + 0.0 * steps,
         "shared_bytes": stage_bytes * stages + np.where(on_wgmma, block_m * head * facts["left_width"], 0.0),
         "stage_bytes": stage_bytes,
-        "registers": np.where(on_wgmma, 40 + 1.2 * held, 45 + 1.6 * held) + 0.0 * tensor_core,
+        "registers": np.where(on_wgmma, 40 + with_weights * held, 45 + 1.6 * held) + 0.0 * tensor_core,
         "elements_per_thread": area / threads,
         "vector_bytes": np.minimum(16.0, head * facts["right_width"] + 0.0 * area),
         "tensor_core": tensor_core,

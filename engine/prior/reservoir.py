@@ -7,6 +7,7 @@ opening someone's file must not run code; the model itself is not stored but fit
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 import zipfile
@@ -33,6 +34,15 @@ class CheckpointError(Exception):
     def __init__(self, text: str, *, is_output: bool = False) -> None:
         super().__init__(text)
         self.is_output = is_output
+
+
+def cant_be_written(what: str, error: OSError) -> CheckpointError:
+    """The error of a file that could not be written, with the way out that its cause leaves."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        sentence = f"{what} can't be written, no space is left on its disk: free some and run it again"
+    else:
+        sentence = f"{what} can't be written ({error.strerror or error}): make its folder writable"
+    return CheckpointError(sentence, is_output=True)
 
 
 class Reservoir:
@@ -121,10 +131,7 @@ class Reservoir:
                 with suppress(FileNotFoundError):
                     os.unlink(part)
         except OSError as error:
-            raise CheckpointError(
-                f"the checkpoint {path} can't be written ({error.strerror or error}): make its folder writable",
-                is_output=True,
-            ) from error
+            raise cant_be_written(f"the checkpoint {path}", error) from error
 
     @classmethod
     def load(cls, path: Path) -> Reservoir:

@@ -25,13 +25,17 @@ _GRID: Mapping[str, tuple[KnobValue, ...]] = {
     "BLOCK_K": (32, 64, 128, 256),
     "GROUP_M": (1, 8),
     "PERSISTENT": (False,),
-    "DIAGONAL": (False,),
-    "MAXNREG": (0,),
+    "MASK": ("every",),
+    "QUERY_TILES": (1,),
     "EVICTION": ("",),
     "NUM_WARPS": (1, 2, 4, 8, 16),
     "NUM_STAGES": (1, 2, 3, 4),
 }
 """Values tried for a knob that nobody decided, where fewer than the knob table's do."""
+
+
+FP32_BYTES = 4
+"""Operands of another width have one way to be multiplied."""
 
 
 class OptionScorer:
@@ -46,9 +50,11 @@ class OptionScorer:
         self._prior = prior
         self._kernel = kernel
         self._target = target
-        self._read = knobs_read(kernel_facts(kernel))
+        facts = kernel_facts(kernel)
+        self._read = knobs_read(facts)
+        self._tried = _GRID if facts["left_width"] == FP32_BYTES else {**_GRID, "PRECISION": (KNOBS["PRECISION"].off,)}
         given = None if candidates is None else list(candidates)
-        self._codes = _grid(self._read, {}) if given is None else _codes(given, self._read)
+        self._codes = _grid(self._read, {}, self._tried) if given is None else _codes(given, self._read)
         self._speeds = self._predict(self._codes)
 
     def speeds(self, fixed: Knobs, options: Sequence[Option]) -> list[float]:
@@ -60,7 +66,7 @@ class OptionScorer:
         knobs = dict(option.knobs)
         found = self._speeds[self._agreeing(allowed, knobs)]
         if not len(found):
-            found = self._predict(_grid(self._read, {**fixed, **knobs}))
+            found = self._predict(_grid(self._read, {**fixed, **knobs}, self._tried))
         return float(found.max())
 
     def _agreeing(self, rows: NDArray[np.bool_], knobs: Knobs) -> NDArray[np.bool_]:
@@ -70,8 +76,9 @@ class OptionScorer:
         return rows
 
     def _predict(self, codes: Mapping[str, Column]) -> Column:
-        matrix = feature_matrix(self._kernel, codes, self._target)
-        speeds: Column = np.exp(-self._prior.predict(matrix)) if len(matrix) else np.empty(0)
+        if not len(next(iter(codes.values()))):
+            return np.empty(0)
+        speeds: Column = np.exp(-self._prior.predict(feature_matrix(self._kernel, codes, self._target)))
         return speeds
 
 
@@ -100,8 +107,8 @@ def _codes(schedules: Sequence[Knobs], names: Sequence[str]) -> dict[str, Column
     }
 
 
-def _grid(names: Sequence[str], fixed: Knobs) -> dict[str, Column]:
-    """Code columns of every combination of the values tried for what `fixed` leaves open."""
-    tried = [(fixed[name],) if name in fixed else _GRID.get(name, KNOBS[name].values) for name in names]
-    axes = [np.array([knob_code(KNOBS[n], v) for v in values]) for n, values in zip(names, tried, strict=True)]
+def _grid(names: Sequence[str], fixed: Knobs, tried: Mapping[str, Sequence[KnobValue]]) -> dict[str, Column]:
+    """Code columns of every combination of the values tried for what `fixed` leaves open (else the knob table's)."""
+    chosen = [(fixed[name],) if name in fixed else tried.get(name, KNOBS[name].values) for name in names]
+    axes = [np.array([knob_code(KNOBS[n], v) for v in values]) for n, values in zip(names, chosen, strict=True)]
     return dict(zip(names, (axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")), strict=True))

@@ -196,11 +196,14 @@ class Surrogate:
 
         The answer under way will tell of them too.
         """
-        if self._leaves is None:
+        leaves = self._leaves
+        if leaves is None:
             return
+        most = np.zeros(len(self._open), dtype=np.int64)
         for row in rows:
-            alike = (self._leaves == self._leaves[:, row, None]).mean(axis=0)
-            self._log_apart = np.minimum(self._log_apart, np.log(np.maximum(1.0 - alike, LEAST_CHANCE)))
+            most = np.maximum(most, np.count_nonzero(leaves == leaves[:, row, None], axis=0))
+        apart = np.log(np.maximum(1.0 - most / len(leaves), LEAST_CHANCE))
+        self._log_apart = np.minimum(self._log_apart, apart)
 
     def _neighbours(self, known: Mask) -> Mask:
         """Open candidates that change the one knob of one of the best candidates whose turn it is.

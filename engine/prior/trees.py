@@ -50,24 +50,39 @@ class Trees:
     def predict(self, values: Numbers) -> Numbers:
         """One answer a row of `values`, float64 [n, columns] with NaN for what is unknown; finite for every row."""
         answers = np.full(len(values), self.base)
+        if not len(values):
+            return answers
         columns = np.asfortranarray(values)
         everything = np.arange(len(values))
+        goes_low = self._low_for_all(columns)
+        feature, threshold, unknown_low = self.feature.tolist(), self.threshold.tolist(), self.unknown_low.tolist()
+        lows, highs = self.low.tolist(), self.high.tolist()
         for root in self.roots.tolist():
             waiting = [(root, everything)]
             while waiting:
                 node, rows = waiting.pop()
-                feature = int(self.feature[node])
-                if feature < 0:
+                while feature[node] >= 0 and goes_low[node] is not None:
+                    node = lows[node] if goes_low[node] else highs[node]
+                if feature[node] < 0:
                     answers[rows] += self.value[node]
                     continue
-                asked = columns[rows, feature]
-                low = asked <= self.threshold[node]
-                if self.unknown_low[node]:
+                asked = columns[rows, feature[node]]
+                low = asked <= threshold[node]
+                if unknown_low[node]:
                     low |= np.isnan(asked)
-                for child, share in ((self.low[node], rows[low]), (self.high[node], rows[~low])):
+                for child, share in ((lows[node], rows[low]), (highs[node], rows[~low])):
                     if len(share):
-                        waiting.append((int(child), share))
+                        waiting.append((child, share))
         return answers
+
+    def _low_for_all(self, columns: Numbers) -> list[bool | None]:
+        """For each node whether all rows go low there, None where they may part: most columns say the same of all
+        schedules of a kernel, so that most splits need no array."""
+        first = columns[0]
+        constant = ((columns == first) | (np.isnan(columns) & np.isnan(first))).all(axis=0)
+        at = np.maximum(self.feature, 0)
+        low = (first[at] <= self.threshold) | (self.unknown_low & np.isnan(first[at]))
+        return [way if same else None for way, same in zip(low.tolist(), constant[at].tolist(), strict=True)]
 
     def importance(self) -> Numbers:
         """Share of the whole gain that splits on each column brought: [columns], sum 1 (all 0 without a split)."""

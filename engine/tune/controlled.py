@@ -20,6 +20,7 @@ from engine.ir.kernel import Kernel
 from engine.ir.plan import Grouping
 from engine.measure import (
     NO_OPTIMIZATION,
+    UNKNOWN_FLOOR,
     Controls,
     ControlsFile,
     Difference,
@@ -46,7 +47,6 @@ NONE = Option(((KNOB, ""),))
 CANARY_SIZE = 512
 VISIBLY_SLOWER = 1.05
 """Without optimization a small matmul's code is several times as long; a smaller slowdown is none."""
-UNKNOWN_FLOOR = 0.01
 
 
 class ControlsMode(StrEnum):

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from engine.codegen import acf_of
 from engine.events import Compared
 from engine.ir.kernel import Kernel
-from engine.measure import Difference, PairedTimes, differences
+from engine.measure import UNKNOWN_FLOOR, Difference, PairedTimes, differences
 from engine.tune.control import Stopped
 from engine.tune.counting import pick_counted
 from engine.tune.settings import CounterObjective, Objective
@@ -32,8 +32,6 @@ NEAR_SHARE = 0.05
 PROCESSES_TO_OVERRULE = 2
 WORTH_CONFIRMING = 0.01
 """A fresh process costs about 8 s on an H200's host: a share of the time below this is not worth them."""
-UNKNOWN_FLOOR = 0.01
-"""The noise floor where none was measured: a difference below 1 % is not believed."""
 LARGEST_EFFECT = 999.0
 """Samples without any spread have an infinite effect, which JSON can't say."""
 

@@ -1,7 +1,8 @@
 """Finishing at the deployable setting: near-best candidates are measured a second time as a deployment runs them.
 
 Whenever a ranking measurement lands within the band above the best so far, it is measured once more in the deploy
-regime. Those rows are kept apart from the measurements table and are what a deployment chooses from.
+regime, unless several faster ones were: where nearly all candidates are level, the band alone would measure all of them
+twice. Those rows are kept apart from the measurements table and are what a deployment chooses from.
 """
 
 from __future__ import annotations
@@ -15,8 +16,13 @@ from engine.ir.kernel import Kernel
 from engine.store import NodeRecord
 from engine.tune.control import Stopped
 from engine.tune.finalists import pick_finalist
+from engine.tune.settings import Objective
 from engine.tune.workbench import Workbench, answered
 from engine.vocabulary import Measurement, Regime, Schedule, Status
+
+MOST_FASTER = 8
+"""With so many faster by ranking time, a candidate's deploy time is not taken. In three runs of a Qwen3 layer on an
+H200 that spares a third of the second measurements; 75 of 76 kernels keep their schedule, one's is 0.3 % slower."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +45,7 @@ class Finish:
         self._pending: list[tuple[Future[Measurement], NodeRecord]] = []
         self._kept: set[Future[Measurement]] = set()
         self._asked: set[Schedule] = set()
+        self._ranked_us: list[float] = []
         self._measured: list[Measurement] = []
         self._leader: Measurement | None = None
         self._best = DeployBest()
@@ -47,7 +54,7 @@ class Finish:
         """Start the second measurement if the first lies within the band above `best_us`."""
         us = measurement.us
         if us is not None and us <= best_us * (1 + self._bench.settings.deploy_band):
-            self._measure(measurement.schedule, leaf)
+            self._measure(measurement.schedule, us, leaf)
         self._collect()
 
     @property
@@ -88,13 +95,22 @@ class Finish:
     def result(self) -> DeployBest:
         return self._best
 
-    def _measure(self, schedule: Schedule, leaf: NodeRecord) -> None:
+    def _measure(self, schedule: Schedule, us: float, leaf: NodeRecord) -> None:
         if schedule in self._asked:
             return
         self._asked.add(schedule)
         known = self._bench.recorder.deploy(self._kernel, schedule)
+        if known is None and self._far_behind(schedule, us):
+            return
+        self._ranked_us.append(us)
         answer = answered(known) if known else self._bench.device.submit(self._kernel, schedule, Regime.DEPLOY)
         self._pending.append((answer, leaf))
+
+    def _far_behind(self, schedule: Schedule, us: float) -> bool:
+        """Whether too many are faster for it to win. Counts and ptxas controls are not judged by time alone."""
+        if self._bench.settings.objective is not Objective.TIME or acf_of(schedule):
+            return False
+        return sum(faster <= us for faster in self._ranked_us) >= MOST_FASTER
 
     def _collect(self) -> None:
         while self._pending and self._pending[0][0].done():

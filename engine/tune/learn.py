@@ -2,8 +2,8 @@
 
 The prior that steers is chosen before a run and frozen in it: inside each kernel's search, and over all kernels of all
 devices, so that results don't depend on how many devices there are or which kernel ends first. Rows enter the
-reservoir when a kernel's search has ended; the fit comes after the last one, and the next run is steered by it.
-A run that found little new fits nothing, so a small run that is repeated walks the same path.
+reservoir when a kernel's search has ended; the fit comes after the last one, and the next program is steered by it.
+A run that found little new fits nothing.
 """
 
 from __future__ import annotations
@@ -38,30 +38,34 @@ from engine.prior import (
 from engine.store import Store
 from engine.vocabulary import Schedule, Target
 
-LATEST, COLD = "latest", "cold"
+AUTO, LATEST, COLD = "auto", "latest", "cold"
 LEAST_FRESH = 20
 FRESH_SHARE = 0.05
 """New rows below which the prior stays as it is, in all and as a share of what it was fitted to: a fit takes seconds,
-and so few rows make no better prior. So a small run that is repeated walks its path again and launches nothing."""
+and so few rows make no better prior."""
 
 Log = Callable[[str, str], None]
 """Takes a sentence and its level."""
 
 
-def chosen_prior(store: Store, wanted: str) -> Prior:
+def chosen_prior(store: Store, wanted: str, target: str = "", context_key: str = "") -> Prior:
     """The prior that `--prior` names: the latest learned, the cold one, or the one that steered the run of that name.
 
-    Raises ValueError for a run that isn't there, or whose prior is not kept any more.
+    AUTO is what steered the last run of this program in this context, so that a run that is repeated or goes on after a
+    stop walks its path again; the latest where there is none. Raises ValueError for a run that isn't there, or whose
+    prior is not kept any more.
     """
     if wanted == COLD:
         return ColdModel()
     kept = steering(store.path)
     if wanted == LATEST:
         return kept.latest
+    if wanted == AUTO:
+        return _steered_before(store, kept, target, context_key) or kept.latest
     steered = {run.id: run.prior for run in store.runs()}
     if wanted not in steered:
         raise ValueError(
-            f"--prior {wanted}: no run of that name is in {store.path}; it is latest, cold, or a run's name"
+            f"--prior {wanted}: no run of that name is in {store.path}; it is auto, latest, cold, or a run's name"
         )
     found = kept.version(steered[wanted])
     if found is None:
@@ -69,11 +73,21 @@ def chosen_prior(store: Store, wanted: str) -> Prior:
     return found
 
 
+def _steered_before(store: Store, kept: Steering, target: str, context_key: str) -> Prior | None:
+    """What steered the program's last run in this context, if it is kept."""
+    for run in reversed(store.runs()):
+        if (run.target, run.context_key) == (target, context_key):
+            return kept.version(run.prior)
+    return None
+
+
 def steering_sentences(database: Path, wanted: str, prior: Prior) -> tuple[str, ...]:
-    """What steers and why, for the log of a run that follows the latest prior."""
-    if wanted != LATEST:
+    """What steers and why, for the log of a run whose prior was not named."""
+    if wanted not in (AUTO, LATEST):
         return ()
     kept = steering(database)
+    if prior.version != kept.latest.version:
+        return (f"steered by {prior.version}, as this program's last run was; --prior latest takes what came since",)
     said = f"steered by {prior.version}: {kept.reason}"
     return (said, kept.problem) if kept.problem else (said,)
 

@@ -17,10 +17,11 @@ from engine.capture import capture, parse_target
 from engine.events import Event, RunFinished, RunState
 from engine.ir.plan import Program
 from engine.measure import CounterReader, Device, open_device
-from engine.prior import load_libraries
-from engine.store import RunInfo, Store
+from engine.prior import Prior, load_libraries
+from engine.store import BadRow, LeftOut, RunInfo, Store
 from engine.tune.control import Control
 from engine.tune.controlled import ControlledProblem, ControlsRequest, controlled
+from engine.tune.crew import KERNELS_AT_ONCE
 from engine.tune.devices import Fleet
 from engine.tune.floors import Floors
 from engine.tune.full_disk import FullDisk
@@ -124,7 +125,10 @@ def _program(store: Store, code: str, context: Context) -> Program:
     """The program as an earlier run captured it with the same versions, else captured anew: the text says it all."""
     for run in reversed(store.runs()):
         if run.target == code and run.context_key == context.key:
-            return store.program(run.id)
+            try:
+                return store.program(run.id)
+            except BadRow as error:
+                store.leave_out(error)
     return capture(code)
 
 
@@ -138,7 +142,7 @@ def record_run(
     settings: Settings,
 ) -> RunFinished:
     """One run of a problem, with its row from the start to the end."""
-    prior = chosen_prior(store, settings.prior)
+    prior = chosen_prior(store, settings.prior, problem.target, device.context.key)
     store.record_context(device.context, device.target)
     info = RunInfo(
         target=problem.target,
@@ -154,8 +158,36 @@ def record_run(
         version=__version__,
     )
     run = store.start_run(info)
+    bench = _bench(run, request, host, store, device, problem, settings, prior)
+    if isinstance(device, Fleet):
+        device.tell = partial(bench.log, level="warning")
+    host.change_state(RunState.PAUSED if host.control.paused else RunState.RUNNING)
+    _say_first(bench, [*program.notes, *steering_sentences(store.path, settings.prior, prior)])
+    bench.learner = Learner.open(store, device.context.key, device.target, bench.recorder.timed, bench.log)
+    state = RunState.FAILED
+    summary = "{}"
+    try:
+        finished = _tuned(store, bench, problem)
+        state = RunState.STOPPED if host.control.stopping else RunState.FINISHED
+        summary = json.dumps(asdict(finished))
+        return finished
+    finally:
+        store.end_run(run, state, summary)
+
+
+def _bench(
+    run: str,
+    request: LiveRequest,
+    host: Host,
+    store: Store,
+    device: Device,
+    problem: Problem,
+    settings: Settings,
+    prior: Prior,
+) -> Workbench:
+    """What the run works with."""
     disk = FullDisk(host.control, host.change_state)
-    bench = Workbench(
+    return Workbench(
         run=run,
         database=str(request.database),
         device=device,
@@ -170,23 +202,20 @@ def record_run(
         disk=disk,
         tally=Tally(busy_s_at_start=device.health().busy_s),
         devices=len(device) if isinstance(device, Fleet) else 1,
+        kernels_per_device=1 if isinstance(device, Fleet) else KERNELS_AT_ONCE,
         counters=request.counters,
         assembler=problem.controls.assembler if isinstance(problem, ControlledProblem) else None,
     )
-    if isinstance(device, Fleet):
-        device.tell = partial(bench.log, level="warning")
-    host.change_state(RunState.PAUSED if host.control.paused else RunState.RUNNING)
-    _say_first(bench, [*program.notes, *steering_sentences(store.path, settings.prior, prior)])
-    bench.learner = Learner.open(store, device.context.key, device.target, bench.recorder.timed, bench.log)
-    state = RunState.FAILED
-    summary = "{}"
-    try:
-        finished = tune(bench, problem)
-        state = RunState.STOPPED if host.control.stopping else RunState.FINISHED
-        summary = json.dumps(asdict(finished))
-        return finished
-    finally:
-        store.end_run(run, state, summary)
+
+
+def _tuned(store: Store, bench: Workbench, problem: Problem) -> RunFinished:
+    """`tune`, and what it says of rows that can't be read."""
+    left_out = LeftOut(store, partial(bench.log, level="warning"))
+    left_out.tell()
+    finished = tune(bench, problem)
+    left_out.tell()
+    bench.record_events()
+    return finished
 
 
 def _say_first(bench: Workbench, notes: Sequence[str]) -> None:

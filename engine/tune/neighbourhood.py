@@ -28,11 +28,13 @@ USUAL = 0.1
 
 @dataclass(frozen=True, slots=True)
 class _Neighbour:
+    """`changes` are the kernels that come (more of one) and go (fewer)."""
+
     copies: bool
-    us: float
     order: int
     path: Path
     kernels: frozenset[tuple[str, int]]
+    changes: tuple[tuple[Kernel, int], ...]
 
 
 class Neighbourhood:
@@ -49,6 +51,10 @@ class Neighbourhood:
         self._best: Path | None = None
         self._best_us = math.inf
         self._around: list[_Neighbour] | None = None
+        self._promising: list[tuple[float, _Neighbour]] | None = None
+        self._expected: dict[str, float] = {}
+        self._makes: dict[str, tuple[str, ...]] = {}
+        self._weights: dict[tuple[str, str], float] = {}
 
     def entered(self, path: Path) -> None:
         """The grouping at the end of `path` was entered: another path to the same kernels is not worth a visit."""
@@ -61,20 +67,26 @@ class Neighbourhood:
             if key in kernels_us and key not in self._errors:
                 error = math.log(kernels_us[key] / self._scorer.predicted_us(kernel))
                 if not math.isnan(error):
-                    self._known.setdefault(_make(kernel), {})[key] = kernel
+                    self._known.setdefault(self._make(kernel), {})[key] = kernel
                     self._errors[key] = error
         if sum_us is not None and sum_us < self._best_us:
             self._best, self._best_us = path, sum_us
-        self._around = None
+            self._around = None
+        self._promising = None
+        self._expected.clear()
 
     def next(self) -> Path | None:
         """The most promising neighbour that was not entered; None where none is within reach of the best."""
         if self._best is None:
             return None
         if self._around is None:
-            self._around = sorted(self._neighbours(self._best), key=lambda one: (one.copies, one.us, one.order))
-        for one in self._around:
-            if one.kernels not in self._entered and one.us <= self._best_us * (1.0 + REACH):
+            self._around = list(self._neighbours(self._best))
+        if self._promising is None:
+            judged = [(round(self._promise(one), 6), one) for one in self._around]
+            told = [item for item in judged if not math.isnan(item[0])]
+            self._promising = sorted(told, key=lambda item: (item[1].copies, item[0], item[1].order))
+        for us, one in self._promising:
+            if one.kernels not in self._entered and us <= self._best_us * (1.0 + REACH):
                 return one.path
         return None
 
@@ -89,9 +101,7 @@ class Neighbourhood:
                 path = self._completed((*best[:depth], option), wanted)
                 if path is not None:
                     counts = self._problem.kernel_counts(path)
-                    us = self._promise(base, counts)
-                    if not math.isnan(us):
-                        yield _Neighbour(_copies(option), round(us, 6), depth, path, _kernels(counts))
+                    yield _Neighbour(_copies(option), depth, path, _kernels(counts), _changes(base, counts))
 
     def _completed(self, path: Path, wanted: set[tuple[str, KnobValue]]) -> Path | None:
         """`path` with the answers of the best grouping to the forks that still come, the first where it had none."""
@@ -101,14 +111,13 @@ class Neighbourhood:
             path = (*path, max(fork.options, key=lambda option: len(wanted.intersection(option.knobs))))
         return path
 
-    def _promise(self, base: Mapping[str, tuple[Kernel, int]], counts: Mapping[str, tuple[Kernel, int]]) -> float:
+    def _promise(self, one: _Neighbour) -> float:
         """The best sum, less the kernels that go and plus those that come, in us."""
         change = 0.0
-        for key in base.keys() | counts.keys():
-            kernel = (counts.get(key) or base[key])[0]
-            more = counts.get(key, (kernel, 0))[1] - base.get(key, (kernel, 0))[1]
-            if more:
-                change += more * self._expected_us(kernel)
+        for kernel, more in one.changes:
+            if kernel.key not in self._expected:
+                self._expected[kernel.key] = self._expected_us(kernel)
+            change += more * self._expected[kernel.key]
         return self._best_us + change
 
     def _expected_us(self, kernel: Kernel) -> float:
@@ -119,10 +128,35 @@ class Neighbourhood:
         if kernel.key in self._measured:
             return self._measured[kernel.key]
         usual = statistics.median(self._errors.values()) if self._errors else 0.0
-        akin = self._known.get(_make(kernel), {})
-        weights = {key: 2.0 ** -_distance(kernel, other) for key, other in akin.items()}
+        akin = self._known.get(self._make(kernel), {})
+        weights = {key: self._weight(kernel, other) for key, other in akin.items()}
         total = sum(weight * self._errors[key] for key, weight in weights.items()) + USUAL * usual
         return self._scorer.predicted_us(kernel) * math.exp(total / (sum(weights.values()) + USUAL))
+
+    def _make(self, kernel: Kernel) -> tuple[str, ...]:
+        if kernel.key not in self._makes:
+            self._makes[kernel.key] = _make(kernel)
+        return self._makes[kernel.key]
+
+    def _weight(self, kernel: Kernel, other: Kernel) -> float:
+        """How much the error of `other` says of the kernel's."""
+        pair = (kernel.key, other.key)
+        if pair not in self._weights:
+            self._weights[pair] = 2.0 ** -_distance(kernel, other)
+        return self._weights[pair]
+
+
+def _changes(
+    base: Mapping[str, tuple[Kernel, int]], counts: Mapping[str, tuple[Kernel, int]]
+) -> tuple[tuple[Kernel, int], ...]:
+    """The kernels of which `counts` has more or fewer than `base`, and how many."""
+    found = []
+    for key in sorted(base.keys() | counts.keys()):
+        kernel = (counts.get(key) or base[key])[0]
+        more = counts.get(key, (kernel, 0))[1] - base.get(key, (kernel, 0))[1]
+        if more:
+            found.append((kernel, more))
+    return tuple(found)
 
 
 def _copies(option: Option) -> bool:

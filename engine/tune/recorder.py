@@ -83,6 +83,7 @@ class StoreRecorder:
         self._disk = disk
         self._lock = threading.Lock()
         self._known_kernels: set[str] = set()
+        self._repeated: dict[str, NodeRecord] = {}
 
     def ranking(self, kernel: Kernel, schedule: Schedule) -> Measurement | None:
         with self._lock:
@@ -107,13 +108,31 @@ class StoreRecorder:
             return schedules_to_try(kernel, self._store, self._context)
 
     def record(self, measurement: Measurement, *, run: str, trial: int, nodes: Sequence[NodeRecord]) -> None:
+        """Write what was measured. Of what the database knew, only the nodes are new: they go with the next events."""
+        if measurement.cached:
+            with self._lock:
+                self._repeated.update((node.node, node) for node in nodes)
+            return
         self._write(lambda: self._store.record_measurement(measurement, run=run, trial=trial, nodes=nodes))
+        self._outdated(nodes)
 
     def nodes(self, run: str, nodes: Sequence[NodeRecord]) -> None:
         self._write(lambda: self._store.record_nodes(run, nodes))
+        self._outdated(nodes)
 
     def events(self, run: str, events: Sequence[Event]) -> None:
+        """Write events, then the nodes that wait: what an opening says of a node is older than they are."""
         self._write(lambda: self._store.record_events(run, events))
+        with self._lock:
+            waiting, self._repeated = tuple(self._repeated.values()), {}
+        if waiting:
+            self._write(lambda: self._store.record_nodes(run, waiting))
+
+    def _outdated(self, nodes: Sequence[NodeRecord]) -> None:
+        """These nodes were written: what waits of them is older."""
+        with self._lock:
+            for node in nodes:
+                self._repeated.pop(node.node, None)
 
     def ceilings(self, ceilings: Ceilings) -> None:
         self._write(lambda: self._store.record_ceilings(self._context, ceilings))

@@ -87,7 +87,7 @@ class Settings:
     limit: int | None = None
     deploy_band: float = 0.15
     exploration: float = math.sqrt(2)
-    prior: str = "latest"
+    prior: str = "auto"
     jobs: int | None = None
     finalists: int = 4
     near_share: float = 0.10

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from engine.codegen import is_generated
 from engine.events import Compared
 from engine.ir.kernel import Kernel
-from engine.measure import Difference, PairedTimes, differences
+from engine.measure import UNKNOWN_FLOOR, Difference, PairedTimes, differences
 from engine.tune.control import Stopped
-from engine.tune.controlled import UNKNOWN_FLOOR, ControlledProblem, ControlsMode
+from engine.tune.controlled import ControlledProblem, ControlsMode
 from engine.tune.finalists import LARGEST_EFFECT
 from engine.tune.kernel import KernelResult
 from engine.tune.problem import Problem

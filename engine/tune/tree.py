@@ -6,14 +6,15 @@ followed database speak of the same nodes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from engine.events import NodeOpened, NodeVisited
 from engine.search import Node, Proposal
 from engine.store import NodeRecord, node_key
 from engine.tune.settings import Objective
 from engine.tune.workbench import Workbench
-from engine.vocabulary import Option
+from engine.vocabulary import KnobValue, Option
 
 ACF_DIGITS = 12
 
@@ -22,6 +23,16 @@ def _label(node: Node) -> str:
     """The option's text; of the sha256 of controls as much as tells files apart."""
     named = tuple((name, str(value)[:ACF_DIGITS] if name == "ACF" else value) for name, value in node.option.knobs)
     return str(Option(named)) if named else ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What of a node never changes; `knobs` are all that its path fixes."""
+
+    name: str
+    parent: str
+    knobs: Mapping[str, KnobValue]
+    label: str
 
 
 def _us(reward: float | None) -> float | None:
@@ -39,13 +50,18 @@ class TreeReporter:
         self._timed = outer or not counted
         self._context = bench.device.context.key
         self._opened: set[str] = set()
-        self._names: dict[int, str] = {}
+        self._places: dict[int, _Place] = {}
 
     def name(self, node: Node) -> str:
-        known = self._names.get(node.id)
+        return self._place(node).name
+
+    def _place(self, node: Node) -> _Place:
+        known = self._places.get(node.id)
         if known is None:
             knobs = {name: value for option in node.path for name, value in option.knobs}
-            known = self._names[node.id] = node_key(self._context, self._tree, knobs)
+            name = node_key(self._context, self._tree, knobs)
+            parent = "" if node.parent is None else self.name(node.parent)
+            known = self._places[node.id] = _Place(name, parent, knobs, _label(node))
         return known
 
     def leaf_id(self, proposal: Proposal) -> str:
@@ -74,27 +90,28 @@ class TreeReporter:
             )
 
     def _open(self, node: Node) -> None:
-        name = self.name(node)
-        if name in self._opened:
+        place = self._place(node)
+        if place.name in self._opened:
             return
-        self._opened.add(name)
+        self._opened.add(place.name)
         self._bench.tell(
             NodeOpened,
-            node=name,
-            parent="" if node.parent is None else self.name(node.parent),
+            node=place.name,
+            parent=place.parent,
             kernel=self._kernel,
-            label=_label(node),
+            label=place.label,
             prior=node.prior,
             depth=node.depth,
         )
 
     def _record(self, node: Node) -> NodeRecord:
+        place = self._place(node)
         return NodeRecord(
-            node=self.name(node),
-            parent="" if node.parent is None else self.name(node.parent),
+            node=place.name,
+            parent=place.parent,
             kernel_key=self._kernel,
-            knobs={name: value for option in node.path for name, value in option.knobs},
-            label=_label(node),
+            knobs=place.knobs,
+            label=place.label,
             depth=node.depth,
             prior=node.prior,
             visits=node.visits,

@@ -11,7 +11,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from engine.events import Acted, CeilingsMeasured, Event, FloorFound, GpuSampled, Health, KernelFound, Logged, Measured
+from engine.events import (
+    Acted,
+    CeilingsMeasured,
+    Event,
+    FloorFound,
+    GpuSampled,
+    Health,
+    KernelFound,
+    Logged,
+    Measured,
+    NodeOpened,
+    NodeVisited,
+)
 from engine.ir.kernel import Kernel
 from engine.ir.roofline import Ceilings
 from engine.measure import Assembler, CounterReader, Device, DeviceHealth
@@ -27,6 +39,8 @@ from engine.tune.watch import Watch
 from engine.vocabulary import Measurement, Status
 
 HEALTH_EVERY_S = 1.0
+RECORD_EVERY_S = 0.25
+"""How long what a run repeats of known answers may wait until it is recorded: thousands come in a second."""
 
 
 def answered(measurement: Measurement) -> Future[Measurement]:
@@ -93,6 +107,17 @@ class _Untold:
 
     events: list[Event] = field(default_factory=list)
     lock: threading.RLock = field(default_factory=threading.RLock)
+    news: bool = False
+    recorded_at: float = field(default_factory=time.monotonic)
+
+    def take(self, event: Event) -> None:
+        """Keep an event. News is all that the database doesn't imply already."""
+        self.events.append(event)
+        repeated = isinstance(event, NodeOpened | NodeVisited) or (isinstance(event, Measured) and event.cached)
+        self.news = self.news or not repeated
+
+    def due(self) -> bool:
+        return self.news or time.monotonic() - self.recorded_at >= RECORD_EVERY_S
 
 
 @dataclass(slots=True)
@@ -102,6 +127,7 @@ class Workbench:
     `forbidden` are the corners that no kernel's search may enter. `learner` is None where nothing is to be learned.
     `counters` reads the metric of a run that goes by one; `assembler` is the ptxas of a run with controls.
     Kernels of the kinds in `misranked` are ranked by the deploy regime's settings (`engine.tune.sweeping`).
+    A device tunes `kernels_per_device` kernels at a time (`engine.tune.crew`).
     `at` gives a thread of its own the same parts with another device.
     """
 
@@ -115,6 +141,7 @@ class Workbench:
     emit: Callable[[Event], None]
     tally: Tally = field(default_factory=Tally)
     devices: int = 1
+    kernels_per_device: int = 1
     watch: Watch = field(default_factory=Watch)
     floors: Floors = field(default_factory=Floors)
     misranked: frozenset[str] = frozenset()
@@ -139,13 +166,13 @@ class Workbench:
         with self._untold.lock:
             event = kind(at=time.time(), **values)
             self.emit(event)
-            self._untold.events.append(event)
+            self._untold.take(event)
 
     def tell_event(self, event: Event) -> None:
         """Emit an event that is stamped already, and keep it likewise."""
         with self._untold.lock:
             self.emit(event)
-            self._untold.events.append(event)
+            self._untold.take(event)
 
     def tell_measured(self, measurement: Measurement, *, node: str, trial: int, best: bool) -> None:
         """Emit how one candidate ended, in either regime."""
@@ -180,7 +207,7 @@ class Workbench:
             )
             with self._untold.lock:
                 self.emit(event)
-                self._untold.events.append(event)
+                self._untold.take(event)
 
     def record_events(self) -> None:
         """Write what was told since the last call, in one transaction."""
@@ -188,6 +215,7 @@ class Workbench:
             if self._untold.events:
                 self.recorder.events(self.run, self._untold.events)
                 self._untold.events.clear()
+            self._untold.news, self._untold.recorded_at = False, time.monotonic()
 
     def log(self, text: str, level: str = "info") -> None:
         self.tell(Logged, level=level, text=text)
@@ -195,7 +223,8 @@ class Workbench:
     def checkpoint(self) -> None:
         """Wait out a pause; raises Stopped when the run was asked to stop. Also reports health once a second."""
         self.tell_acts()
-        self.record_events()
+        if self._untold.due():
+            self.record_events()
         self.control.checkpoint()
         if self._ended.is_set():
             raise Stopped

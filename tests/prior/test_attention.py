@@ -70,12 +70,15 @@ def test_an_undecided_schedule_is_a_lower_bound(kernel: Kernel) -> None:
 
 
 def test_the_best_hand_made_schedule_is_predicted_near_the_best() -> None:
-    """Queries by 64 and keys by 128 through descriptors won at 512 tokens, and 64 by 64 at 2048."""
+    """Queries by 64 and keys by 128 through descriptors won at 512 tokens, and 64 by 64 at 2048, of what has one tile
+    of queries a program and masks every block."""
     for kernel, keys, stages in ((LAYER, 128, 3), (LONG, 64, 3)):
         expert: dict[str, KnobValue] = {"BLOCK_M": 64, "BLOCK_N": keys, "PRECISION": "ieee", "LOADS": "descriptor"}
         expert |= {"NUM_WARPS": 4, "NUM_STAGES": stages}
         offered = [s.as_dict() for s in offered_schedules(kernel, H200)]
-        expert |= {name: KNOBS[name].off for name in offered[0] if KNOBS[name].optional}
+        off = {name: KNOBS[name].off for name in offered[0] if KNOBS[name].optional}
+        offered = [s for s in offered if s | off == s]
+        expert |= off
         assert expert in offered
         times = us(kernel, offered)
         assert times[offered.index(expert)] < 1.3 * times.min()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import json
+import os
 import subprocess
 import sys
 from contextlib import suppress
@@ -175,3 +177,22 @@ def test_what_ships_is_trusted_and_needs_no_scikit_learn() -> None:
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert told.startswith("learned-2-"), told
+
+
+def test_a_full_disk_is_said_and_leaves_the_file_as_it_was(
+    fitted: FittedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    models, rows = tmp_path / "t.db.models.npz", tmp_path / "t.db.prior.npz"
+    save_models(models, [fitted])
+    sample().save(rows)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+
+    def full(*arguments: object, **options: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(np, "savez_compressed", full)
+    for save in (lambda: save_models(models, [fitted]), lambda: sample().save(rows)):
+        with pytest.raises(CheckpointError, match="no space is left on its disk: free some") as refused:
+            save()
+        assert refused.value.is_output
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before

@@ -50,6 +50,7 @@ def tune_with(
     control: Control | None = None,
     events: list[Event] | None = None,
     wrap: Callable[[Problem, Store], Problem] = lambda problem, store: problem,
+    kernels_per_device: int = 1,
 ) -> RunFinished:
     """One run against `database`; the events go to `events`, and `wrap` changes what is walked."""
     settings = settings or Settings(patience=20)
@@ -69,6 +70,7 @@ def tune_with(
             control=control or Control(),
             emit=seen.append,
             devices=len(device) if isinstance(device, Fleet) else 1,
+            kernels_per_device=kernels_per_device,
         )
         if isinstance(device, Fleet):
             device.tell = partial(bench.log, level="warning")

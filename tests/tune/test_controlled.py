@@ -10,7 +10,7 @@ from typing import ClassVar
 import pytest
 
 from engine.codegen import acf_of
-from engine.deploy.evidence import choose
+from engine.deploy.deployment import kernel_choice
 from engine.events import Compared, ControlsChecked, Event, KernelFinished, Logged, Measured
 from engine.ir.kernel import Kernel
 from engine.measure import (
@@ -190,7 +190,7 @@ def test_controls_that_win_in_fresh_processes_are_used(tmp_path: Path) -> None:
     assert fresh == [True, True]
     assert logged(events, "ptxas controls win: 1.1")
     with Store.open(tmp_path / "t.db") as store:
-        chosen = choose(store.kernels()[0], store, CONTEXT.key, Target(), ColdModel())
+        chosen = kernel_choice(store.kernels()[0], 1, store, CONTEXT.key, Target(), ColdModel()).chosen
     assert chosen is not None
     assert chosen.schedule.key == compared.chosen
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.deploy.evidence import Source, choose
+from engine.deploy.deployment import kernel_choice
+from engine.deploy.evidence import Source
 from engine.events import Compared, Event, KernelFinished, Logged
 from engine.ir.kernel import Kernel
 from engine.measure import DeviceHealth, NoiseFloor, PairedTimes
@@ -64,7 +65,7 @@ def test_a_finalist_that_is_faster_in_turns_in_two_processes_is_used(tmp_path: P
     assert any(isinstance(event, Logged) and "number 3 by deploy time is faster" in event.text for event in events)
     with Store.open(tmp_path / "t.db") as store:
         kernel = store.kernels()[0]
-        chosen = choose(kernel, store, CONTEXT.key, Target(), ColdModel())
+        chosen = kernel_choice(kernel, 1, store, CONTEXT.key, Target(), ColdModel()).chosen
     assert chosen is not None
     assert (chosen.source, chosen.schedule.key) == (Source.DEPLOY, compared.chosen)
 
@@ -103,7 +104,7 @@ def test_a_device_that_times_nothing_in_turns_leaves_the_lowest_time(tmp_path: P
     _, compared, used = tuned(tmp_path / "t.db", level_device())
     assert compared is None
     with Store.open(tmp_path / "t.db") as store:
-        best = choose(store.kernels()[0], store, CONTEXT.key, Target(), ColdModel())
+        best = kernel_choice(store.kernels()[0], 1, store, CONTEXT.key, Target(), ColdModel()).chosen
     assert best is not None
     assert used == str(best.schedule)
 

@@ -90,13 +90,30 @@ def test_the_same_prior_launches_nothing_and_a_better_one_reaches_new_candidates
     assert same.launches == []
     assert started(again).prior == first.prior
     better = FakeDevice(smooth_us)
-    host = run(tuned, better, patience=40)
+    host = run(tuned, better, prior="latest", patience=40)
     assert started(host).prior == told.steering
     assert told.trusted
     assert better.launches
     with Store.open(tuned) as store:
         assert json.loads(store.runs()[-1].summary)["cached"] > 0
     assert not set(better.launches) & set(device.launches), "nothing that is in the database is measured again"
+
+
+def test_a_run_that_is_repeated_is_steered_as_it_was(tmp_path: Path) -> None:
+    tuned = tmp_path / "t.db"
+    first = run(tuned, FakeDevice(smooth_us), patience=40)
+    with Store.open(tuned) as store:
+        told = fit_database(store)
+        assert told is not None
+        assert chosen_prior(store, "auto", "another program", store.runs()[0].context_key).version == told.steering
+        assert chosen_prior(store, "auto", store.runs()[0].target, "another machine").version == told.steering
+    assert started(first).prior != told.steering
+    for _ in range(2):
+        same = FakeDevice(smooth_us)
+        again = run(tuned, same, patience=40)
+        assert same.launches == []
+        assert started(again).prior == started(first).prior
+        assert any("--prior latest" in event.text for event in again.events if isinstance(event, Logged))
 
 
 def test_a_cold_run_stays_cold(tuned: Path) -> None:

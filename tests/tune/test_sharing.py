@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from engine.codegen import acf_of
-from engine.deploy.evidence import choose
+from engine.deploy.deployment import kernel_choice
 from engine.events import Compared, ControlsChecked, Event, Logged
 from engine.ir import GraphBuilder, Kernel, TensorSpec
 from engine.ir.plan import Program
@@ -91,7 +91,10 @@ def said(events: Sequence[Event]) -> str:
 
 def deployed(database: Path) -> dict[int, str]:
     with Store.open(database) as store:
-        chosen = {side(kernel): choose(kernel, store, CONTEXT.key, Target(), ColdModel()) for kernel in store.kernels()}
+        chosen = {
+            side(kernel): kernel_choice(kernel, 1, store, CONTEXT.key, Target(), ColdModel()).chosen
+            for kernel in store.kernels()
+        }
     return {size: acf_of(one.schedule) for size, one in chosen.items() if one is not None}
 
 
