@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from emmy_tui.source import Mode
@@ -29,9 +29,12 @@ class Group(StrEnum):
 class Now:
     """What decides whether an action works: the source's abilities, and what is on the screen.
 
+    `returns` says that a database was looked at before this run, to which one can go back.
     `items` counts the rows of the tab's list, `contexts` those of the shown kernel; `undoable` says that this session
     changed a pin, `filtered` that a filter is on, `corners` counts the forbidden ones,
-    `compiles` what compiles now; `middle` is the panel in the middle of the Live tab.
+    `compiles` what compiles now; `middle` is the panel in the middle of the Live tab. `lines` counts those of the
+    focused list; `compared` says that two runs are, `trained` that a prior's training is known, `reading` that the
+    rest of the rows is still on its way.
     """
 
     mode: Mode | None = None
@@ -53,6 +56,11 @@ class Now:
     corners: int = 0
     compiles: int = 0
     middle: str = "tree"
+    lines: int = 1
+    compared: bool = True
+    trained: bool = True
+    reading: bool = False
+    returns: bool = False
 
 
 Decides = Callable[[Now], bool]
@@ -65,6 +73,26 @@ def always(now: Now) -> bool:
 
 def no_reason(now: Now) -> str:
     return ""
+
+
+STILL_READING = "The database is still being read"
+_EVERYTHING = {
+    "kernels": 2,
+    "nodes": 1,
+    "items": 2,
+    "lines": 2,
+    "contexts": 2,
+    "corners": 1,
+    "compared": True,
+    "trained": True,
+}
+
+
+def reason_why_not(action: Action, now: Now) -> str:
+    """Why an action doesn't work now; while rows are on their way, nobody knows yet what will be missing."""
+    if now.reading and action.when(replace(now, **_EVERYTHING)):  # type: ignore[arg-type]
+        return STILL_READING
+    return action.why_not(now)
 
 
 def because(reason: str) -> Explains:

@@ -25,6 +25,7 @@ from emmy_tui.action import (
     on_tabs,
 )
 from emmy_tui.compare_actions import COMPARE_ACTIONS
+from emmy_tui.move_actions import MOVE_ACTIONS
 from emmy_tui.prior_actions import PRIOR_ACTIONS
 from emmy_tui.row_actions import ROW_ACTIONS
 from emmy_tui.source import Mode
@@ -63,10 +64,6 @@ def _on_live(verb: str) -> Callable[[Now], bool]:
     return lambda now: now.tab == LIVE and verb in now.capabilities
 
 
-def _on(*panels: str) -> Callable[[Now], bool]:
-    return lambda now: now.roomy and now.focus in panels
-
-
 def _seen(now: Now) -> bool:
     return now.roomy and now.mode is not None
 
@@ -90,9 +87,9 @@ _TABS = {
 
 ACTIONS: tuple[Action, ...] = (
     Action("leave", ("q",), "Quit", "Quit; while a run is on, asks whether to stop it first", Group.PROGRAM, footer=1),
-    Action("help", ("question_mark", "f1"), "Help", "Every key and what it does", Group.PROGRAM, footer=2),
+    Action("help", ("question_mark", "f1"), "Help", "Every key and what it does", Group.PROGRAM, footer=25),
     Action(
-        "command_palette", ("ctrl+p",), "Cmds", "Find an action by its name", Group.PROGRAM, footer=3, palette=False
+        "command_palette", ("ctrl+p",), "Cmds", "Find an action by its name", Group.PROGRAM, footer=24, palette=False
     ),
     Action("interrupt", ("ctrl+c",), "Stop, exit", "First: stop after this candidate. Again: exit now", Group.PROGRAM),
     Action(
@@ -119,7 +116,17 @@ ACTIONS: tuple[Action, ...] = (
         Group.RUN,
         lambda now: now.can_demo,
         because("Only the start screen offers it; elsewhere: emmy-tui --demo"),
-        footer=4,
+        footer=3,
+    ),
+    Action(
+        "earlier",
+        ("backspace",),
+        "Back",
+        "Back to the database as it was looked at before this replay or run",
+        Group.PROGRAM,
+        lambda now: now.returns and (now.mode is Mode.REPLAY or "stop" not in now.capabilities),
+        lambda now: "The run is on: X stops it" if now.returns else "Nothing was looked at before this",
+        footer=3,
     ),
     Action(
         "start",
@@ -139,7 +146,7 @@ ACTIONS: tuple[Action, ...] = (
         Group.RUN,
         _can("pause"),
         _why_not("pause"),
-        footer=5,
+        footer=6,
     ),
     Action(
         "resume",
@@ -149,7 +156,7 @@ ACTIONS: tuple[Action, ...] = (
         Group.RUN,
         _can("resume"),
         _why_not("resume"),
-        footer=5,
+        footer=6,
     ),
     Action(
         "stop",
@@ -159,7 +166,7 @@ ACTIONS: tuple[Action, ...] = (
         Group.RUN,
         _on_live("stop"),
         _why_not("stop"),
-        footer=6,
+        footer=7,
     ),
     Action(
         "freeze",
@@ -169,7 +176,7 @@ ACTIONS: tuple[Action, ...] = (
         Group.VIEW,
         lambda now: now.mode is not None and not now.frozen,
         because("There is nothing to freeze"),
-        footer=7,
+        footer=13,
     ),
     Action(
         "unfreeze",
@@ -179,7 +186,7 @@ ACTIONS: tuple[Action, ...] = (
         Group.VIEW,
         lambda now: now.frozen,
         because("The view isn't frozen"),
-        footer=7,
+        footer=13,
     ),
     Action(
         "zoom",
@@ -189,7 +196,7 @@ ACTIONS: tuple[Action, ...] = (
         Group.VIEW,
         lambda now: now.roomy and bool(now.focus),
         _FOCUS_FIRST,
-        footer=9,
+        footer=18,
     ),
     on_tabs(
         (LIVE,),
@@ -200,7 +207,7 @@ ACTIONS: tuple[Action, ...] = (
         Group.VIEW,
         lambda now: now.mode is not None,
         because("There is no run to follow"),
-        footer=8,
+        footer=14,
     ),
     on_tabs(
         (LIVE,),
@@ -211,7 +218,7 @@ ACTIONS: tuple[Action, ...] = (
         Group.VIEW,
         lambda now: now.shared_slot,
         because("Kernels and curve both fit"),
-        footer=10,
+        footer=17,
     ),
     Action("focus_next_panel", ("tab",), "Next panel", "Focus the next panel", Group.VIEW, lambda now: now.roomy),
     Action(
@@ -230,7 +237,7 @@ ACTIONS: tuple[Action, ...] = (
         Group.VIEW,
         lambda now: now.kernels > 1,
         because("There is no other kernel"),
-        footer=12,
+        footer=20,
     ),
     Action(
         "previous_kernel",
@@ -250,7 +257,7 @@ ACTIONS: tuple[Action, ...] = (
         Group.VIEW,
         lambda now: now.kernels > 1,
         because("There are not two kernels to sort"),
-        footer=11,
+        footer=17,
     ),
     on_tabs(
         (LIVE,),
@@ -271,7 +278,7 @@ ACTIONS: tuple[Action, ...] = (
         Group.CURVE,
         lambda now: now.kernels > 0,
         because("There is no curve yet"),
-        footer=11,
+        footer=21,
     ),
     on_tabs(
         (LIVE,),
@@ -282,7 +289,7 @@ ACTIONS: tuple[Action, ...] = (
         Group.CURVE,
         lambda now: now.kernels > 0,
         because("There is no curve yet"),
-        footer=13,
+        footer=21,
     ),
     on_tabs(
         (LIVE,),
@@ -293,40 +300,9 @@ ACTIONS: tuple[Action, ...] = (
         Group.VIEW,
         lambda now: now.nodes > 0,
         _no_tree,
-        footer=10,
+        footer=7,
     ),
-    Action(
-        "select",
-        ("enter",),
-        "Open",
-        "Show this kernel; open or close this node; open this row in full",
-        Group.MOVE,
-        _on(
-            *("kernels", "tree", "plan", "variants", "clusters", "cluster"),
-            *("pins", "suggestions", "deploys", "pairs", "ranked"),
-        ),
-        _FOCUS_FIRST,
-        in_list=True,
-        footer=5,
-        palette=False,
-    ),
-    Action("unfold", ("right", "l"), "Open", "Open this node", Group.MOVE, _on("tree"), palette=False, in_list=True),
-    Action(
-        "fold",
-        ("left", "h"),
-        "Close",
-        "Close this node, or go to its parent",
-        Group.MOVE,
-        _on("tree"),
-        palette=False,
-        in_list=True,
-    ),
-    Action("down", ("down", "j"), "Down", "One line down", Group.MOVE, palette=False, in_list=True),
-    Action("up", ("up", "k"), "Up", "One line up", Group.MOVE, palette=False, in_list=True),
-    Action("page_down", ("pagedown",), "Page down", "One page down", Group.MOVE, palette=False, in_list=True),
-    Action("page_up", ("pageup",), "Page up", "One page up", Group.MOVE, palette=False, in_list=True),
-    Action("first", ("g", "home"), "First", "First line", Group.MOVE, palette=False, in_list=True),
-    Action("last", ("G", "end"), "Last", "Last line", Group.MOVE, palette=False, in_list=True),
+    *MOVE_ACTIONS,
     *STEER_ACTIONS,
     *ROW_ACTIONS,
     *PRIOR_ACTIONS,

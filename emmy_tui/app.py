@@ -11,7 +11,6 @@ import contextlib
 import gc
 import logging
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterable
 from typing import ClassVar
@@ -25,10 +24,11 @@ from textual.geometry import Size
 from textual.screen import Screen
 
 from emmy_tui._textual_compat import CroppedUpdate
-from emmy_tui.action import FAILURES, LIVE, TABS, Action, Now
+from emmy_tui.action import FAILURES, LIVE, TABS, Action, Now, reason_why_not
 from emmy_tui.actions import ACTIONS, BY_NAME, Keys, bindings, first_key, keys_of
 from emmy_tui.database_source import count_programs
 from emmy_tui.desk import Desk
+from emmy_tui.earlier import Earlier, close_aside
 from emmy_tui.feed import BITE_S, Feed
 from emmy_tui.look import TERMINAL, Look
 from emmy_tui.notice import Failure, Notice
@@ -92,12 +92,14 @@ class EmmyApp(Verbs):
         self._shown: Snapshot | None = None
         self.crash: str | None = None
         self._feed = None
+        self._earlier: Earlier | None = None
         self._leaving = False
         self._catching_up = False
         self._spared = LARGE_TREE // 2
-        self.desk = Desk(self._on_this_thread)
+        self.desk = Desk(self._on_this_thread, lambda sentence: self._say(sentence, "warning"))
+        look, aside = self.look, self.desk.aside
         self.outlet = Outlet(
-            self._say, self._send, folder=self.look.export_folder, copy_file=self.look.copy_file, clock=clock
+            self._say, self._send, folder=look.export_folder, copy_file=look.copy_file, clock=clock, aside=aside
         )
         self.pinning = Pinning(self.desk, self.outlet, self._pins_changed)
         self.steering = Steering(
@@ -179,6 +181,8 @@ class EmmyApp(Verbs):
 
     def on_unmount(self) -> None:
         self.desk.close()
+        if self._earlier is not None:
+            close_aside(self._earlier.feed.source)
 
     def _resumed(self, app: object) -> None:
         """Back from ctrl+z: Textual takes the screen again, and leaves it empty."""
@@ -196,25 +200,46 @@ class EmmyApp(Verbs):
         screen.set_class(small, "too-small")
         screen.set_class(height < 4, "tiny")
         screen.set_class(self.source is None and not small, "start")
+        if self.notice.too_small and not small:
+            self.call_after_refresh(self.tab.regain_focus)
         self.notice.too_small = small
 
     def attach(self, source: Source) -> None:
         """Show what this source sends from now on."""
-        self._feed = Feed(source, self._bite_s)
-        self.view.mode, self.view.title, self.view.database = source.mode, source.title, source.database
-        self.view.snapshot = self._feed.snapshot
-        self.desk.connect(source.locate)
+        self._show(Feed(source, self._bite_s))
         if source.locate is not None and source.mode is not Mode.LIVE:
             self.desk.ask("programs", count_programs, self._programs_counted, lambda sentence: None)
 
-    def _take_over(self, source: Source) -> None:
-        """Show another source in place of this one, which is closed on a thread of its own."""
-        before = self.source
-        if before is not None:
-            threading.Thread(target=before.close, name="emmy-close", daemon=True).start()
-        self.view.chosen, self.view.marked = "", set()
-        self.attach(source)
+    def _show(self, feed: Feed) -> None:
+        self._feed, source = feed, feed.source
+        self.view.mode, self.view.title, self.view.database = source.mode, source.title, source.database
+        self.view.snapshot = feed.snapshot
+        self.desk.connect(source.locate)
+
+    def _take_over(self, source: Source, programs: int) -> None:
+        """Show another source in place of this one: a database comes back later, any other is closed."""
+        before = self._feed
+        if before is not None and before.source.mode is Mode.BROWSE:
+            self._earlier = Earlier.of(before, self.view)
+        elif before is not None:
+            close_aside(before.source)
+        self.view.chosen, self.view.marked, self.view.programs = "", set(), programs
+        self._show(Feed(source, self._bite_s))
         self.show_tab(LIVE)
+        self.tick()
+
+    def action_earlier(self) -> None:
+        """The database that was looked at before, with its marks and its tab."""
+        earlier = self._earlier
+        if earlier is None:
+            return
+        if self.source is not None:
+            self.source.abort()
+            close_aside(self.source)
+        self._earlier = None
+        self._show(earlier.feed)
+        earlier.put_back(self.view)
+        self.show_tab(earlier.tab)
         self.tick()
 
     def _programs_counted(self, programs: int) -> None:
@@ -245,6 +270,11 @@ class EmmyApp(Verbs):
             corners=self.failures.corners,
             middle=self.live.middle,
             compiles=len(self.view.snapshot.compilers.numbers) if self.view.snapshot.compilers else 0,
+            lines=self.tab.focused_lines,
+            compared=self.compare.list.comparison is not None,
+            trained=self.prior.trained,
+            reading=self.view.reading or self.tab.reading,
+            returns=self._earlier is not None,
         )
 
     def tick(self) -> None:
@@ -272,7 +302,7 @@ class EmmyApp(Verbs):
         view = self.view
         view.snapshot, view.clock, view.state, view.reason = feed.snapshot, feed.clock, feed.state, feed.reason
         view.frozen, view.held, view.dropped = feed.frozen, feed.held, feed.source.dropped
-        view.badges = feed.source.badges
+        view.badges, view.reading, view.trouble = feed.source.badges, feed.source.reading, feed.source.trouble
         self._spare_large_tree(len(view.snapshot.nodes))
         if not view.busy:
             view.stop_asked_at = None
@@ -321,7 +351,7 @@ class EmmyApp(Verbs):
         meant = [action for action in ACTIONS if event.key in keys_of(action, self.view.keys) and not action.in_list]
         here = [action for action in meant if not action.tabs or now.tab in action.tabs] or meant
         if here and not any(action.when(now) for action in meant):
-            reason = next((said for said in (action.why_not(now) for action in here) if said), "")
+            reason = next((said for said in (reason_why_not(action, now) for action in here) if said), "")
             if reason:
                 self.outlet.warn(f"{reason}.")
 
@@ -331,18 +361,27 @@ class EmmyApp(Verbs):
         for action in ACTIONS:
             if action.palette:
                 works = action.when(now)
-                meaning = action.meaning if works else f"Not now: {action.why_not(now)}"
+                meaning = action.meaning if works else f"Not now: {reason_why_not(action, now)}"
                 yield SystemCommand(palette_title(action, self.view.keys), meaning, self._palette_call(action.name))
 
     def _palette_call(self, name: str) -> Callable[[], None]:
-        def call() -> None:
-            action = BY_NAME[name]
-            if action.when(self.now):
-                self.call_later(self.run_action, name, self.tab if action.tabs else self)
-            else:
-                self.outlet.warn(action.why_not(self.now) or "Not now")
+        return lambda: self.press_key_of(name)
 
-        return call
+    def press_key_of(self, name: str) -> None:
+        """Do what the key of an action does, or say why it does nothing now."""
+        action = BY_NAME[name]
+        if action.when(self.now):
+            focused = self.screen_stack[0].focused
+            owner = focused if action.in_list and focused is not None else self.tab if action.tabs else self
+            self.call_later(self.run_action, name, owner)
+        else:
+            self.outlet.warn(reason_why_not(action, self.now) or "Not now")
+
+    def on_footer_pressed(self, message: Footer.Pressed) -> None:
+        self.press_key_of(message.name)
+
+    def on_tab_bar_pressed(self, message: TabBar.Pressed) -> None:
+        self.press_key_of(message.name)
 
     def action_demo(self) -> None:
         if self._demo is not None and self.source is None:

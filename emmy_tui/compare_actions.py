@@ -12,9 +12,13 @@ def _has_pair(now: Now) -> bool:
     return now.items > 0
 
 
+def _has_runs(now: Now) -> bool:
+    return now.compared
+
+
 COMPARE_ACTIONS: tuple[Action, ...] = (
-    on_tabs(_HERE, "run_a", ("a",), "Run A", "Choose the run that is A", Group.COMPARE, footer=4),
-    on_tabs(_HERE, "run_b", ("b",), "Run B", "Choose the run that is B", Group.COMPARE, footer=4),
+    on_tabs(_HERE, "run_a", ("a",), "Run A", "Choose the run that is A", Group.COMPARE, _has_runs, _NOTHING, footer=4),
+    on_tabs(_HERE, "run_b", ("b",), "Run B", "Choose the run that is B", Group.COMPARE, _has_runs, _NOTHING, footer=4),
     on_tabs(
         _HERE,
         "open_other",
@@ -33,7 +37,7 @@ COMPARE_ACTIONS: tuple[Action, ...] = (
         Group.COMPARE,
         _has_pair,
         _NOTHING,
-        footer=6,
+        footer=8,
     ),
     on_tabs(
         _HERE,
@@ -44,7 +48,7 @@ COMPARE_ACTIONS: tuple[Action, ...] = (
         Group.COMPARE,
         _has_pair,
         _NOTHING,
-        footer=6,
+        footer=8,
     ),
     on_tabs(
         _HERE,
@@ -55,6 +59,6 @@ COMPARE_ACTIONS: tuple[Action, ...] = (
         Group.COMPARE,
         _has_pair,
         _NOTHING,
-        footer=6,
+        footer=12,
     ),
 )

@@ -1,8 +1,7 @@
 """Two runs kernel by kernel: which times compare, by how much they differ, and whether that is more than noise.
 
-Times compare within one regime: the deploy regime's where both runs have one, else the ranking regime's. Where samples
-are kept, `emmy_tui.verdicts` judges by them as a run judges its finalists. Else the ratio's interval goes from the
-lowest A over the highest B to the highest A over the lowest B, and where it holds 1, the difference is noise.
+Times compare within one regime: the deploy regime's where both runs have one, else the ranking regime's. What two
+times say, `emmy_tui.verdicts` tells.
 """
 
 from __future__ import annotations
@@ -87,14 +86,15 @@ def compare(a: Side, b: Side) -> Comparison:
 
 
 def pair_of(a: KernelResult | None, b: KernelResult | None) -> Pair:
-    """One kernel that at least one side has."""
+    """One kernel that at least one side has; two times are still to be judged, and count as noise until then."""
     named = a or b
     assert named is not None
     regime, mine, other = _common(a, b)
     ratio = mine.us / other.us if mine and other and other.us > 0 else None
-    low, high = _interval(mine, other) if ratio is not None and mine and other else (None, None)
-    verdict = _verdict(a, b, mine, other, ratio, low, high)
-    return Pair(named.kernel, named.label, named.shape, regime, mine, other, ratio, low, high, verdict)
+    verdict = Verdict.NOISE if ratio is not None else Verdict.NO_TIME
+    if a is None or b is None:
+        verdict = Verdict.ONLY_B if a is None else Verdict.ONLY_A
+    return Pair(named.kernel, named.label, named.shape, regime, mine, other, ratio, None, None, verdict)
 
 
 def _common(a: KernelResult | None, b: KernelResult | None) -> tuple[Regime | None, BestTime | None, BestTime | None]:
@@ -105,34 +105,6 @@ def _common(a: KernelResult | None, b: KernelResult | None) -> tuple[Regime | No
     if any(side.ranking is not None for side in both):
         return Regime.RANKING, a.ranking if a else None, b.ranking if b else None
     return None, None, None
-
-
-def _interval(a: BestTime, b: BestTime) -> tuple[float | None, float | None]:
-    if a.low_us is None or a.high_us is None or not b.low_us or not b.high_us:
-        return None, None
-    return a.low_us / b.high_us, a.high_us / b.low_us
-
-
-def _verdict(
-    a: KernelResult | None,
-    b: KernelResult | None,
-    mine: BestTime | None,
-    other: BestTime | None,
-    ratio: float | None,
-    low: float | None,
-    high: float | None,
-) -> Verdict:
-    if a is None:
-        return Verdict.ONLY_B
-    if b is None:
-        return Verdict.ONLY_A
-    if ratio is None:
-        return Verdict.NO_TIME
-    if mine == other or ratio == 1:
-        return Verdict.SAME
-    if low is not None and high is not None and low <= 1 <= high:
-        return Verdict.NOISE
-    return Verdict.A_FASTER if ratio < 1 else Verdict.B_FASTER
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,20 +123,20 @@ def read_comparison(choice: Choice) -> Callable[[Store], Comparison]:
     """The question that a desk answers. Raises StoreError where there are not two runs."""
 
     def question(store: Store) -> Comparison:
-        from emmy_tui.verdicts import by_samples
+        from emmy_tui.verdicts import judged_pairs
 
         runs = measuring_runs(store)
         if not runs:
             raise StoreError("No run has measured anything yet, so there is nothing to compare.")
         a = next((run for run in runs if run.id == choice.a), runs[0])
         if choice.other is None:
-            return by_samples(compare(_side(store, a), _side(store, _partner(runs, a, choice.b))), store, store)
+            return judged_pairs(compare(_side(store, a), _side(store, _partner(runs, a, choice.b))), store, store)
         with Store.open(choice.other, read_only=True) as second:
             theirs = measuring_runs(second)
             if not theirs:
                 raise StoreError(f"{choice.other} holds no run that measured anything.")
             found = compare(_side(store, a), _side(second, _partner(theirs, a, choice.b)))
-            return by_samples(found, store, second)
+            return judged_pairs(found, store, second)
 
     return question
 

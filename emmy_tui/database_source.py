@@ -9,9 +9,9 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from emmy_tui.source import ENDED, Again, Anew, Mode, failed
-from engine.events import Event, RunStarted, StateChanged
-from engine.store import Store, StoredRun, StoreError
+from emmy_tui.source import ENDED, Again, Anew, Mode
+from engine.events import Event, Logged, RunStarted, StateChanged
+from engine.store import LeftOut, Store, StoredRun, StoreError
 
 LOG = logging.getLogger("emmy_tui")
 
@@ -19,14 +19,17 @@ INBOX_LIMIT = 50_000
 POLL_S = 0.2
 NEW_RUN_S = 1.0
 SILENT_S = 600.0
+RETRY_S = (1.0, 2.0, 4.0, 8.0)
+"""Waits between tries to read what can't be read, the last one repeated; a change of the file ends a wait."""
 
 
 class DatabaseSource:
     """A database that another process may be writing, read on a daemon thread.
 
-    Shows the latest run of every program in it, and follows the last of them; when a newer run begins, or another file
-    takes the place of this one, starts anew. The inbox is bounded by making the reader wait, not by dropping: what is
-    not read yet is still in the file.
+    Shows the latest run of every program in it, and follows the last of them; when a newer run begins, whether or not
+    this one has ended, or another file takes the place of this one, starts anew. What was read stays where the file
+    vanishes or can't be read: `trouble` says why, and reading goes on as soon as it can. The inbox is bounded by making
+    the reader wait, not by dropping: what is not read yet is still in the file.
     """
 
     mode = Mode.BROWSE
@@ -42,8 +45,11 @@ class DatabaseSource:
         self._closing = threading.Event()
         self._inbox: deque[Event] = deque()
         self._frozen = ""
-        self._replaced = self._gone = False
+        self._replaced = self._gone = self._told = False
+        self.trouble = ""
         self._last_at: float | None = None
+        self._read_up = False
+        self._unshown = 0
         self._thread = threading.Thread(target=self._read, name="emmy-follow", daemon=True)
         self._thread.start()
 
@@ -55,6 +61,8 @@ class DatabaseSource:
             badges.append(f"FROZEN COPY ({self._frozen})")
         if self._gone:
             badges.append("FILE GONE")
+        elif self.trouble:
+            badges.append("CAN'T READ")
         elif self._replaced:
             badges.append("FILE REPLACED")
         silent = self._clock() - self._last_at if self._last_at is not None else 0.0
@@ -62,22 +70,47 @@ class DatabaseSource:
             badges.append(f"WRITER SILENT {silent_words(silent)}")
         return tuple(badges)
 
+    @property
+    def reading(self) -> bool:
+        """Whether what the file holds already is still on its way; what happens next comes as it happens."""
+        return not self._read_up or self._unshown > 0
+
     def _read(self) -> None:
-        try:
-            while not self._closing.is_set():
+        tries = 0
+        while not self._closing.is_set():
+            seen, began = file_signature(self._path), time.monotonic()
+            try:
                 self._read_file()
+                tries = 0
                 self._closing.wait(NEW_RUN_S)
-        except StoreError as error:
-            self._inbox.append(failed(error))
-        except Exception as error:
-            LOG.exception("the database can't be followed")
-            self._inbox.append(failed(error))
+                continue
+            except StoreError as error:
+                sentence = str(error)
+            except Exception as error:
+                LOG.exception("the database can't be followed")
+                sentence = f"internal error: {type(error).__name__}: {error}"
+            self._up_to_now()
+            if tries or file_signature(self._path) == seen:  # else it was written meanwhile, and is looked at once more
+                self.trouble = sentence
+                least = min(RETRY_S[-1], max(RETRY_S[0], 4 * (time.monotonic() - began)))
+                self._wait_for_change(seen, least, RETRY_S[min(tries, len(RETRY_S) - 1)])
+            tries += 1
+
+    def _wait_for_change(self, seen: Signature, least_s: float, most_s: float) -> None:
+        """Until the file differs from what was seen."""
+        self._closing.wait(least_s)
+        ends = time.monotonic() + most_s - least_s
+        while file_signature(self._path) == seen and time.monotonic() < ends:
+            if self._closing.wait(POLL_S):
+                return
 
     def _read_file(self) -> None:
         """Read until another file stands under the name; returns at once while there is none."""
         identity = file_identity(self._path)
         self._gone = identity is None
-        if self._gone and self._replaced:
+        if self._gone and self._told:
+            self.trouble = ""
+            self._up_to_now()
             return
         with Store.open(self._path, read_only=True) as store:
             self._frozen = store.frozen_because
@@ -85,6 +118,11 @@ class DatabaseSource:
             def over() -> bool:
                 return self._closing.is_set() or file_identity(self._path) != identity
 
+            if self.trouble:
+                self._check_whole(store)
+            self._begin_anew()
+            self.trouble = ""
+            left_out = LeftOut(store, self._warn)
             for event in self._events(store, over):
                 while len(self._inbox) >= INBOX_LIMIT and not self._closing.wait(POLL_S):
                     pass
@@ -92,9 +130,25 @@ class DatabaseSource:
                     return
                 self._note(event)
                 self._inbox.append(event)
+                self._told = True
+                left_out.tell()
         if not self._closing.is_set():
-            self._replaced, self._last_at = True, None
+            self._replaced = True
+
+    def _check_whole(self, store: Store) -> None:
+        """Read everything once before what is shown is let go: a screen that starts anew at every try is of no use."""
+        for run in latest_runs(store):
+            for _ in store.events_of(run.id):
+                if self._closing.is_set():
+                    return
+
+    def _begin_anew(self) -> None:
+        if self._told:
+            self._last_at, self._read_up = None, False
             self._inbox.append(Anew(at=self._clock()))
+
+    def _warn(self, text: str) -> None:
+        self._inbox.append(Logged(at=self._clock(), level="warning", text=text))
 
     def _note(self, event: Event) -> None:
         """Keep when the followed run said something last; None once it has ended."""
@@ -104,6 +158,12 @@ class DatabaseSource:
             self._last_at = event.at
         elif self._last_at is not None:
             self._last_at = max(self._last_at, event.at)
+
+    def _up_to_now(self) -> None:
+        """Everything that was written up to now is in the inbox."""
+        if not self._read_up:
+            self._unshown = len(self._inbox)
+            self._read_up = True
 
     def _events(self, store: Store, over: Callable[[], bool]) -> Iterator[Event]:
         shown: str | None = None
@@ -115,13 +175,43 @@ class DatabaseSource:
                 shown = runs[-1].id
                 for run in runs[:-1]:
                     yield from store.events_of(run.id)
-                yield from store.follow(shown, poll_s=POLL_S, stop=over)
+                yield from self._followed(store, shown, over)
+            self._up_to_now()
             self._closing.wait(NEW_RUN_S)
+
+    def _followed(self, store: Store, run: str, over: Callable[[], bool]) -> Iterator[Event]:
+        """A run's events; when its reader looks for more the second time, all that was written is in the inbox."""
+        self._read_up, looks = False, 0
+        newer = self._newer_than(store, run)
+
+        def stop() -> bool:
+            nonlocal looks
+            looks += 1
+            if looks > 1:
+                self._up_to_now()
+            return over() or newer()
+
+        yield from store.follow(run, poll_s=POLL_S, stop=stop)
+
+    def _newer_than(self, store: Store, run: str) -> Callable[[], bool]:
+        """Whether another run has begun since, asked every NEW_RUN_S: a run whose process was killed never ends."""
+        asked = time.monotonic()
+
+        def newer() -> bool:
+            nonlocal asked
+            if time.monotonic() - asked < NEW_RUN_S:
+                return False
+            asked = time.monotonic()
+            latest = store.latest_run()
+            return latest is not None and latest.id != run
+
+        return newer
 
     def drain(self, limit: int) -> list[Event]:
         events: list[Event] = []
         while self._inbox and len(events) < limit:
             events.append(self._inbox.popleft())
+        self._unshown = max(0, self._unshown - len(events))
         return events
 
     def start(self) -> None: ...
@@ -154,6 +244,22 @@ def file_identity(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
+
+
+Signature = tuple[tuple[int, int, int, int] | None, ...]
+
+
+def file_signature(path: Path) -> Signature:
+    """What differs once the file or its write-ahead log was written, made or taken away; no file is opened for it."""
+    return tuple(_state_of(file) for file in (path, path.with_name(f"{path.name}-wal")))
+
+
+def _state_of(path: Path) -> tuple[int, int, int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def silent_words(seconds: float) -> str:

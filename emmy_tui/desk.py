@@ -2,7 +2,8 @@
 
 Each topic has one question: a newer one replaces what still waits, as a person who types on has lost interest in
 what was typed before. Answers come back on the screen's thread. Reads use one reader that stays open; a write opens
-the database for writing, writes, and closes it again, so that no lock is held while a person looks.
+the database for writing, writes, and closes it again, so that no lock is held while a person looks. Writes have a
+thread of their own, in their order: one that waits for another process's lock holds up no reading.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 from emmy_tui.database_source import file_identity
-from engine.store import Store, StoreError
+from engine.store import LeftOut, Store, StoreError, StoreLocked
+from engine.store.connection import BUSY_S
 
 LOG = logging.getLogger("emmy_tui")
 
@@ -30,21 +32,39 @@ class _Job:
     then: Callable[[Any], None]
     failed: Callable[[str], None]
     writes: bool = False
+    locked: Callable[[], None] = lambda: None
+
+
+@dataclass(slots=True)
+class _Line:
+    """What waits for one thread, by topic, oldest first."""
+
+    name: str
+    jobs: dict[str, _Job] = field(default_factory=dict)
+    thread: threading.Thread | None = None
 
 
 class Desk:
-    """`deliver` calls a function on the screen's thread. `connect` says which database is meant from now on."""
+    """`deliver` calls a function on the screen's thread; `warn` gets a sentence there about an act that still waits,
+    or about a row that can't be read.
 
-    def __init__(self, deliver: Callable[[Callable[[], None]], object]) -> None:
+    `connect` says which database is meant from now on.
+    """
+
+    def __init__(
+        self, deliver: Callable[[Callable[[], None]], object], warn: Callable[[str], None] = lambda sentence: None
+    ) -> None:
         self._deliver = deliver
+        self._warn = warn
         self._locate: Locate | None = None
         self._generation = 0
-        self._waiting: dict[str, _Job] = {}
-        self._open = 0
+        self._reads, self._writes = _Line("emmy-desk"), _Line("emmy-desk-writes")
+        self._open = self._written = 0
         self._wake = threading.Condition()
-        self._thread: threading.Thread | None = None
         self._closed = False
         self._store: Store | None = None
+        self._left_out: LeftOut | None = None
+        self._stale = False
         self._file: tuple[int, int] | None = None
         self._of = -1
 
@@ -63,11 +83,19 @@ class Desk:
         self, topic: str, question: Callable[[Store], T], then: Callable[[T], None], failed: Callable[[str], None]
     ) -> None:
         """Put a question; `then` gets the answer, or `failed` one sentence."""
-        self._put(topic, _Job(question, then, failed))
+        self._put(self._reads, topic, _Job(question, then, failed))
 
-    def write(self, act: Callable[[Store], T], then: Callable[[T], None], failed: Callable[[str], None]) -> None:
-        """Write through a writer that is open for this act only."""
-        self._put(f"write {self._open} {id(act)}", _Job(act, then, failed, writes=True))
+    def write(
+        self,
+        act: Callable[[Store], T],
+        then: Callable[[T], None],
+        failed: Callable[[str], None],
+        locked: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Write through a writer that is open for this act only. `locked` comes before `failed` where a lock of another
+        process kept it from being written, so that it can be done again."""
+        self._written += 1
+        self._put(self._writes, str(self._written), _Job(act, then, failed, writes=True, locked=locked))
 
     def aside(self, work: Callable[[], T], then: Callable[[T], None], failed: Callable[[str], None]) -> None:
         """What needs no database and takes long, on a thread of its own. An error's text is for a person."""
@@ -88,35 +116,37 @@ class Desk:
 
         threading.Thread(target=run, name="emmy-aside", daemon=True).start()
 
-    def _put(self, topic: str, job: _Job) -> None:
+    def _put(self, line: _Line, topic: str, job: _Job) -> None:
         with self._wake:
             if self._closed:
                 return
-            if self._waiting.pop(topic, None) is None:
+            if line.jobs.pop(topic, None) is None:
                 self._open += 1
-            self._waiting[topic] = job
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="emmy-desk", daemon=True)
-                self._thread.start()
-            self._wake.notify()
+            line.jobs[topic] = job
+            if line.thread is None:
+                line.thread = threading.Thread(target=self._work, args=(line,), name=line.name, daemon=True)
+                line.thread.start()
+            self._wake.notify_all()
 
     def close(self) -> None:
         with self._wake:
             self._closed = True
-            self._waiting.clear()
-            self._wake.notify()
+            self._reads.jobs.clear()
+            self._writes.jobs.clear()
+            self._wake.notify_all()
 
-    def _work(self) -> None:
+    def _work(self, line: _Line) -> None:
         while True:
             with self._wake:
-                while not self._waiting and not self._closed:
+                while not line.jobs and not self._closed:
                     self._wake.wait()
                 if self._closed:
                     break
-                job = self._waiting.pop(next(iter(self._waiting)))
+                job = line.jobs.pop(next(iter(line.jobs)))
             answer, sentence = self._answer(job)
             self._deliver(lambda job=job, answer=answer, sentence=sentence: self._hand_over(job, answer, sentence))  # type: ignore[misc]
-        self._drop_reader()
+        if line is self._reads:
+            self._drop_reader()
 
     def _hand_over(self, job: _Job, answer: object, sentence: str | None) -> None:
         with self._wake:
@@ -135,29 +165,54 @@ class Desk:
             if locate is None:
                 return None, NO_DATABASE
             if job.writes:
-                with Store.open(locate(), create=False) as writer:
-                    answer = job.question(writer)
-                if self._store is not None and self._store.frozen:
-                    self._drop_reader()  # it can't see what was just written
-                return answer, None
-            return job.question(self._reader(locate, generation)), None
+                return self._write(job, locate()), None
+            answer = job.question(self._reader(locate, generation))
+            if self._left_out is not None:
+                self._left_out.tell()
+            return answer, None
         except (StoreError, OSError) as error:
             return None, str(error)
         except Exception as error:
             LOG.exception("a question to the database failed")
             return None, f"internal error: {type(error).__name__}: {error}"
 
+    def _write(self, job: _Job, path: Path) -> object:
+        """Through a writer that says so when another process's lock keeps it, and gives up after BUSY_S."""
+
+        def waiting() -> None:
+            sentence = f"{path.name} is locked by another process: waiting for it, nothing is stored yet"
+            self._warn_there(sentence)
+
+        try:
+            with Store.open(path, create=False, waiting=waiting) as writer:
+                answer = job.question(writer)
+        except StoreLocked as error:
+            self._deliver(job.locked)
+            what = "only a part of it was stored" if error.partly else "nothing was stored"
+            raise StoreError(
+                f"{path} stayed locked by another process for {BUSY_S:.0f} s: {what}; do it again when that has ended"
+            ) from error
+        self._stale = True  # a frozen reader can't see what was just written
+        return answer
+
+    def _warn_there(self, sentence: str) -> None:
+        self._deliver(lambda: None if self._closed else self._warn(sentence))
+
     def _reader(self, locate: Locate, generation: int) -> Store:
         """The open reader, or a new one where another file has taken its place."""
+        stale, self._stale = self._stale, False
+        if stale and self._store is not None and self._store.frozen:
+            self._drop_reader()
         if self._store is not None and self._of == generation and self._file == file_identity(self._store.path):
             return self._store
         self._drop_reader()
         path = locate()
         self._file, self._of = file_identity(path), generation
         self._store = Store.open(path, read_only=True)
+        self._left_out = LeftOut(self._store, self._warn_there)
         return self._store
 
     def _drop_reader(self) -> None:
         if self._store is not None:
             self._store.close()
-            self._store = None
+            self._store = self._left_out = None

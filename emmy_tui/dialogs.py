@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 
-from emmy_tui.action import Action, Group, Now
+from emmy_tui.action import Action, Group, Now, reason_why_not
 from emmy_tui.actions import ACTIONS, Keys, keys_of, spoken
 from emmy_tui.text import Line, Tone, left, line_width, wrap
 from emmy_tui.view import View
@@ -83,7 +83,7 @@ def help_lines(now: Now, keys: Keys | None = None, width: int = 200) -> list[Lin
         for action in (action for action in ACTIONS if action.group is group):
             written = " ".join(spoken(key) for key in keys_of(action, keys))
             works = action.when(now)
-            reason = "" if works else action.why_not(now)
+            reason = "" if works else reason_why_not(action, now)
             meaning = _where(action) + action.meaning
             text = f"{meaning}  ({reason})" if reason else meaning
             rows = wrap(text, max(20, width - WRITTEN))

@@ -14,7 +14,7 @@ from textual.binding import Binding, BindingType
 from emmy_tui.dialogs import Dialog, TextPanel
 from emmy_tui.knob_words import in_order, long_words
 from emmy_tui.outlet import Outlet
-from emmy_tui.text import Line, Tone, clean
+from emmy_tui.text import Line, Tone, escaped
 from emmy_tui.view import View
 from engine.store import Candidate, FailureCluster
 
@@ -62,9 +62,9 @@ def cluster_record(cluster: FailureCluster) -> Record:
 
 
 def export_text(records: Sequence[Record], ending: str) -> str:
-    """The records in one of FORMATS; a column for every name that one of them has."""
+    """The records in one of FORMATS; a column for every name that one of them has. No control character gets in."""
     if ending == "json":
-        return json.dumps(records, indent=1, ensure_ascii=False) + "\n"
+        return calm_json(json.dumps(records, indent=1, ensure_ascii=False)) + "\n"
     names = list(dict.fromkeys(name for record in records for name in record))
     rows = [[_cell(record.get(name)) for name in names] for record in records]
     if ending == "csv":
@@ -75,12 +75,27 @@ def export_text(records: Sequence[Record], ending: str) -> str:
     return "".join("| " + " | ".join(_escaped(cell) for cell in line) + " |\n" for line in lines)
 
 
+def calm_json(text: str) -> str:
+    """JSON text that says the same with every character that acts on a terminal as an escape of JSON's."""
+    return "\n".join(line if escaped(line) == line else _json_escapes(line) for line in text.split("\n"))
+
+
+def _json_escapes(line: str) -> str:
+    """Such characters stand in strings only, where \\u names them: as two halves where four digits don't reach."""
+    return "".join(one if escaped(one) == one else _json_escape(one) for one in line)
+
+
+def _json_escape(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4))
+
+
 def _cell(value: object) -> str:
-    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else escaped(str(value))
 
 
 def _escaped(cell: str) -> str:
-    return clean(cell).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
+    return cell.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
 
 
 class FormatQuestion(Dialog):

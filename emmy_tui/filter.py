@@ -1,15 +1,17 @@
 """The filter of the Variants tab: words that all hold, as in `BLOCK_M=64 us<20 st:ok regime:deploy kernel:matmul*`.
 
-A word is a name, a comparison and a value, without blanks; a value with blanks stands in double quotes. Names in
-capitals are knobs. What can't be understood is refused with a sentence that says what to write.
+A word is a name, a comparison and a value, without blanks; a value with blanks stands in double quotes. The names are
+the headings of the columns, and the knobs. What can't be understood is refused with a sentence that says what to write.
 """
 
 from __future__ import annotations
 
-import math
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
+from difflib import get_close_matches
 
+from emmy_tui.quantity import BadQuantity, Measure, read_quantity
 from engine.knobs import KNOBS
 from engine.store import Compared, Condition
 
@@ -20,36 +22,48 @@ class BadFilter(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """`kernel_text` is what `kernel:` says, "" for the shown kernel."""
+    """`kernel_text` is what `kernel:` says, "" for the shown kernel; `predicted` are conditions that the database can't
+    judge, as they compare what the prior says: their fields are PREDICTED and OFF."""
 
     conditions: tuple[Condition, ...] = ()
     kernel_text: str = ""
+    predicted: tuple[Condition, ...] = ()
 
 
+PREDICTED, OFF = "predicted", "off%"
 _NUMBERS = {
-    "us": "us",
-    "low": "low",
-    "high": "high",
-    "deploy": "deploy",
-    "regs": "registers",
-    "registers": "registers",
-    "spills": "spills",
-    "smem": "shared",
-    "shared": "shared",
-    "err": "error",
-    "error": "error",
-    "trial": "trial",
+    "us": ("best", Measure.TIME),
+    "ranking": ("us", Measure.TIME),
+    PREDICTED: (PREDICTED, Measure.TIME),
+    OFF: (OFF, Measure.PERCENT),
+    "regs": ("registers", Measure.COUNT),
+    "spill": ("spills", Measure.COUNT),
+    "smem": ("shared", Measure.SIZE),
+    "error": ("error", Measure.SHARE),
+    "trial": ("trial", Measure.COUNT),
+    "deploy": ("deploy", Measure.TIME),
+    "low": ("low", Measure.TIME),
+    "high": ("high", Measure.TIME),
 }
-_TEXTS = {"st": "st", "status": "st", "failure": "failure", "cause": "cause", "run": "run"}
-_CHOICES = {"st": ("ok", "failed"), "regime": ("ranking", "deploy")}
-NAMES = (*_NUMBERS, *_TEXTS, "regime", "kernel")
+_TEXTS = {"by": "by", "st": "st", "failure": "failure", "cause": "cause", "run": "run", "regime": "regime"}
+_ALSO = {"registers": "regs", "spills": "spill", "shared": "smem", "err": "error", "status": "st", "off": OFF}
+"""Other words for a name."""
+_REGIMES = {"ranking": "ranking", "deploy": "deploy"}
+_CHOICES = {
+    "st": {"ok": "ok", "failed": "failed"},
+    "regime": _REGIMES,
+    "by": {**_REGIMES, "rank": "ranking", "dep": "deploy"},
+}
+NAMES = (*_NUMBERS, *_TEXTS, "kernel")
 _COMPARED = {":": Compared.IS, **{str(compared): compared for compared in Compared}}
 _WORD = re.compile(r'(?P<name>[^\s:=!<>"]+)(?P<compared>!=|<=|>=|[:=<>])(?P<value>"[^"]*"|[^\s"]*)(?=\s|$)')
 EXAMPLE = "BLOCK_M=64 us<20 st:ok regime:deploy kernel:matmul*"
+NEAR, ALIKE = 3, 0.65
+"""How many names that were perhaps meant are told, and from which likeness on."""
 
 
-def parse_filter(text: str) -> Filter:
-    """Read a filter; "" lets everything through. Raises BadFilter."""
+def parse_filter(text: str, knobs: Collection[str] = ()) -> Filter:
+    """Read a filter; "" lets everything through. `knobs` are known beside Emmy's own. Raises BadFilter."""
     conditions: list[Condition] = []
     kernels: list[str] = []
     place = 0
@@ -65,11 +79,13 @@ def parse_filter(text: str) -> Filter:
         if name.casefold() == "kernel":
             kernels.append(_kernel_text(value, compared))
         else:
-            conditions.append(_condition(name, compared, value))
+            conditions.append(_condition(name, compared, value, knobs))
         place = found.end()
     if len(kernels) > 1:
         raise BadFilter("kernel: stands twice; * in it matches several kernels, as in kernel:matmul*")
-    return Filter(tuple(conditions), kernels[0] if kernels else "")
+    predicted = tuple(one for one in conditions if one.field in (PREDICTED, OFF))
+    stored = tuple(one for one in conditions if one.field not in (PREDICTED, OFF))
+    return Filter(stored, kernels[0] if kernels else "", predicted)
 
 
 def _why_not(rest: str) -> str:
@@ -87,44 +103,67 @@ def _kernel_text(value: str, compared: Compared) -> str:
     return value
 
 
-def _condition(name: str, compared: Compared, value: str) -> Condition:
-    plain = name.casefold()
+def _condition(name: str, compared: Compared, value: str, knobs: Collection[str]) -> Condition:
+    plain = _ALSO.get(name.casefold(), name.casefold())
     if plain in _NUMBERS:
-        return Condition(_NUMBERS[plain], compared, _number(name, value))
-    if plain in _TEXTS or plain == "regime":
-        if compared not in (Compared.IS, Compared.IS_NOT):
-            raise BadFilter(f"{name} is a text: compare it with : or !=")
-        field = _TEXTS.get(plain, plain)
-        choices = _CHOICES.get(field, ())
-        if choices and "*" not in value and value.casefold() not in choices:
-            raise BadFilter(f"{name} is one of {' and '.join(choices)}, not {value!r}")
-        return Condition(field, compared, value.casefold() if choices else value)
-    if name.upper() not in KNOBS and not any(letter.isupper() for letter in name):
-        raise BadFilter(f"{name} is no column and no knob: write one of {', '.join(NAMES)}, or a knob such as BLOCK_M")
-    knob = name.upper() if name.upper() in KNOBS else name
+        field, measure = _NUMBERS[plain]
+        return _number(field, name, compared, value, measure)
+    if plain in _TEXTS:
+        return _text(_TEXTS[plain], name, compared, value)
+    knob = _knob(name, knobs)
     if compared in (Compared.IS, Compared.IS_NOT):
         return Condition(knob, compared, value)
-    return Condition(knob, compared, _number(name, value))
+    return _number(knob, name, compared, value, Measure.COUNT)
 
 
-def _number(name: str, value: str) -> float:
+def _number(field: str, name: str, compared: Compared, value: str, measure: Measure) -> Condition:
+    """A number, equal to what is shown as it: the column writes 182.2 where 182.214 was measured."""
     try:
-        number = float(value)
-    except ValueError:
-        raise BadFilter(f"{name} is a number, not {value!r}: write it as in {name}<20") from None
-    if not math.isfinite(number):
-        raise BadFilter(f"{name} is a finite number, not {value!r}")
-    return number
+        number, half = read_quantity(value, measure)
+    except BadQuantity as error:
+        raise BadFilter(f"{name} {error}: write it as in {name}{_AS_IN[measure]}") from None
+    equals = compared in (Compared.IS, Compared.IS_NOT)
+    return Condition(field, compared, number, half if equals else 0.0)
 
 
-def filter_text(filter_: Filter) -> str:
-    """The text that `parse_filter` reads back as this filter."""
-    words = [f"{one.field}{one.compared}{_quoted(one.value)}" for one in filter_.conditions]
-    if filter_.kernel_text:
-        words.append(f"kernel:{_quoted(filter_.kernel_text)}")
-    return " ".join(words)
+_AS_IN = {
+    Measure.TIME: "<20",
+    Measure.SIZE: ">96K",
+    Measure.COUNT: "<20",
+    Measure.SHARE: "<1e-3",
+    Measure.PERCENT: ">10",
+}
 
 
-def _quoted(value: float | str) -> str:
-    text = repr(value) if isinstance(value, float) else value
-    return f'"{text}"' if not text or re.search(r"\s", text) else text
+def _text(field: str, name: str, compared: Compared, value: str) -> Condition:
+    if compared not in (Compared.IS, Compared.IS_NOT):
+        raise BadFilter(f"{name} is a text: compare it with : or !=")
+    choices = _CHOICES.get(field)
+    if choices is None or ("*" in value and field == "st"):
+        return Condition(field, compared, value.casefold() if choices else value)
+    chosen = choices.get(value.casefold())
+    if chosen is None:
+        raise BadFilter(f"{name} is one of {' and '.join(dict.fromkeys(choices.values()))}, not {value!r}")
+    return Condition(field, compared, chosen)
+
+
+def _knob(name: str, knobs: Collection[str]) -> str:
+    """The knob that is meant, whatever its case. Raises BadFilter with the names that come near."""
+    if name in knobs or name in KNOBS:
+        return name
+    same = next((known for known in (*KNOBS, *knobs) if known.casefold() == name.casefold()), None)
+    if same is not None:
+        return same
+    near = near_names(name, (*KNOBS, *knobs, *NAMES))
+    if near:
+        raise BadFilter(f"{name} is no column and no knob here: perhaps {', '.join(near)}")
+    raise BadFilter(f"{name} is no column and no knob: write one of {', '.join(NAMES)}, or a knob such as BLOCK_M")
+
+
+def near_names(name: str, names: Collection[str]) -> list[str]:
+    """The names that somebody may have meant: those of these initials, then those that are spelt alike."""
+    by_text = {one.casefold(): one for one in names}
+    wanted = name.casefold()
+    initials = [one for text, one in by_text.items() if "".join(part[:1] for part in text.split("_")) == wanted]
+    alike = get_close_matches(wanted, by_text, NEAR, ALIKE)
+    return list(dict.fromkeys([*initials, *(by_text[text] for text in alike)]))[:NEAR]

@@ -5,7 +5,7 @@ Asked before, with what the database says of the corner; listed; and undone one 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -21,7 +21,7 @@ from emmy_tui.pinning import author
 from emmy_tui.text import Glyphs, Line, Tone, clean, crop, wrap
 from emmy_tui.view import View
 from emmy_tui.widgets.panel import ListPanel
-from engine.store import CandidateQuery, Compared, Condition, FailureCluster, ForbiddenCorner, Store
+from engine.store import CandidateQuery, Compared, Condition, FailureCluster, ForbiddenCorner, Store, StoreError
 from engine.vocabulary import KnobValue
 
 Knobs = dict[str, KnobValue]
@@ -99,6 +99,8 @@ class Forbidding:
         self._outlet = outlet
         self._changed = changed
         self._done: list[tuple[str, tuple[int, ...], bool]] = []
+        self.names: Mapping[str, str] = {}
+        """Label and shape of the kernels that corners are forbidden for, by their keys."""
 
     @property
     def undoable(self) -> bool:
@@ -134,9 +136,9 @@ class Forbidding:
 
     def undo(self) -> None:
         if not self._done:
-            self._outlet.warn("nothing was forbidden or allowed since the start")
+            self._outlet.warn("no forbidding or allowing is left to undo")
             return
-        what, numbers, forbade = self._done.pop()
+        what, numbers, forbade = done = self._done.pop()
 
         def act(store: Store) -> None:
             for number in numbers:
@@ -146,11 +148,29 @@ class Forbidding:
             self._outlet.say(f"undone: {what}")
             self.ask()
 
-        self._desk.write(act, then, self._outlet.warn)
+        self._desk.write(act, then, self._outlet.warn, lambda: self._done.append(done))
 
     def ask(self) -> None:
         """Read what is forbidden now."""
-        self._desk.ask("forbidden", lambda store: store.forbidden(), self._changed, self._outlet.warn)
+        self._desk.ask("forbidden", _read_forbidden, self._found, self._outlet.warn)
+
+    def _found(self, found: tuple[Sequence[ForbiddenCorner], Mapping[str, str]]) -> None:
+        corners, self.names = found
+        self._changed(corners)
+
+
+def _read_forbidden(store: Store) -> tuple[Sequence[ForbiddenCorner], Mapping[str, str]]:
+    """The corners in force, and what their kernels are called."""
+    corners = store.forbidden()
+    return corners, {key: _name(store, key) for key in {one.kernel_key for one in corners if one.kernel_key}}
+
+
+def _name(store: Store, key: str) -> str:
+    try:
+        kernel = store.kernel(key)
+    except StoreError:
+        return f"kernel {key[:12]}"
+    return f"{kernel.label or kernel.family} {kernel.shape_text}"
 
 
 class CornerList(TextPanel):
@@ -170,11 +190,19 @@ class CornerChoice(Dialog):
         Binding("escape,q,enter", "answer", show=False),
     ]
 
-    def __init__(self, view: View, corners: Sequence[ForbiddenCorner], width: int, *, writable: bool) -> None:
+    def __init__(
+        self,
+        view: View,
+        corners: Sequence[ForbiddenCorner],
+        names: Mapping[str, str],
+        width: int,
+        *,
+        writable: bool,
+    ) -> None:
         self._corners = corners
         self._writable = writable
         texts = [
-            f"{one}  for {one.kernel_key[:12] or f'every {one.family}'}  by {one.author}  {fmt.moment(one.at)}"
+            f"{one}  for {names.get(one.kernel_key) or f'every {one.family}'}  by {one.author}  {fmt.moment(one.at)}"
             for one in corners
         ]
         lines: list[Line] = [

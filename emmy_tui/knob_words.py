@@ -19,7 +19,7 @@ _SHORT = {
     "BLOCK": "B",
     "NUM_WARPS": "w",
     "NUM_STAGES": "s",
-    "MAXNREG": "reg",
+    "QUERY_TILES": "q",
 }
 """Knobs with numbers; the letter and the number are one word, as in M64. Other values stand for themselves."""
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NoReturn
 from emmy_tui import terminal
 from emmy_tui.config import BadConfig
 from emmy_tui.refusal import BadInput
+from emmy_tui.supervising import supervise
 from engine import __version__
 
 if TYPE_CHECKING:
@@ -194,7 +195,8 @@ def open_source(options: argparse.Namespace) -> Source | None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Open the source, draw the screen, and give the terminal back."""
+    """Open the source, draw the screen, and give the terminal back; all of it in a process of its own, whose end the
+    first one waits for."""
     reason = terminal.refuse_because(os.environ)
     if reason is not None:
         raise BadInput(f"{reason}; use {sibling_command(options)} or emmy-tui --once")
@@ -203,14 +205,19 @@ def run(options: argparse.Namespace) -> int:
     if config.read_only and options.code:
         raise BadInput("--code writes what it measures: take read_only out of the config, or open a database instead")
     log_file = Path(config.log_file).expanduser() if config.log_file else terminal.default_log_file()
+    if config.log_file and _is_database(log_file):
+        raise BadInput(f"the log file {log_file} is a database, which a log would spoil; name another file")
     try:
         log = terminal.open_log(log_file, make_folder=not config.log_file)
     except OSError as error:
         if config.log_file:
             raise BadInput(f"the log file {log_file} can't be written: {error.strerror}") from None
         log = os.open(os.devnull, os.O_WRONLY)
-    source = open_source(options)
+    ended = supervise(log, log_file)
+    if ended is not None:
+        return ended
     terminal.log_to(log)
+    source = open_source(options)
     with terminal.quiet_descriptors(log):
         status, crash, failure = _draw(source, options, config)
     if failure:
@@ -218,6 +225,12 @@ def run(options: argparse.Namespace) -> int:
     if crash is not None:
         print(f"emmy-tui: internal error: {crash}; the details are in {log_file}", file=sys.stderr)
     return status
+
+
+def _is_database(path: Path) -> bool:
+    from engine.store import is_database
+
+    return is_database(path)
 
 
 def _draw(source: Source | None, options: argparse.Namespace, config: Config) -> tuple[int, str | None, str]:
@@ -232,7 +245,7 @@ def _draw(source: Source | None, options: argparse.Namespace, config: Config) ->
         look,
         demo=lambda: demo_source(options),
         launch=lambda path, wanted: retune_source(options, path, wanted),
-        replays=lambda path: replay_of(options, path),
+        replays=lambda path, wanted: replay_of(options, path, wanted),
     )
     app.run()
     if app.source is not None:

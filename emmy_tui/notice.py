@@ -1,9 +1,12 @@
-"""What takes the screen where panels can't: a terminal that is too small, or nothing to show yet; and why a run failed.
+"""What takes the screen where panels can't: a terminal that is too small, or nothing to show yet; and, above the panels
+of every tab, why a run failed or what fills an empty database.
 
 A failure's sentence names the way out at its end, so it is shown in full, over as many lines as it needs.
 """
 
 from __future__ import annotations
+
+import shlex
 
 from emmy_tui import format as fmt
 from emmy_tui.text import Line, Tone, clean, left, wrap
@@ -44,16 +47,34 @@ def small_lines(view: View, width: int) -> list[Line]:
     """The status alone, one fact a line, in whatever room there is."""
     lines: list[Line] = []
     if view.mode is not None:
-        elapsed = view.elapsed_s
         lines = [
             [*mode_span(view), ("  ", Tone.PLAIN), *state_spans(view)],
-            [(f"{view.glyphs.total} {fmt.us(program_sum_us(view.snapshot))} us", Tone.PLAIN)],
-            [(f"measured {fmt.count(view.snapshot.measured)}", Tone.PLAIN)],
-            [(fmt.duration(elapsed) if elapsed is not None else "", Tone.PLAIN)],
+            *(() if view.reading else _so_far(view)),
             *failure_lines(view, width),
         ]
     words = wrap("Too small: emmy-tui needs 60 x 15.", max(1, width))
     return [*lines, *([(word, Tone.DIM)] for word in words)]
+
+
+def _so_far(view: View) -> list[Line]:
+    elapsed = view.elapsed_s
+    return [
+        [(f"{view.glyphs.total} {fmt.us(program_sum_us(view.snapshot))} us", Tone.PLAIN)],
+        [(f"measured {fmt.count(view.snapshot.measured)}", Tone.PLAIN)],
+        [(fmt.duration(elapsed) if elapsed is not None else "", Tone.PLAIN)],
+    ]
+
+
+def empty_lines(view: View, width: int) -> list[Line]:
+    """What fills a database that holds nothing, wrapped; nothing elsewhere."""
+    if not view.empty:
+        return []
+    where = f"--db {shlex.quote(view.database)}"
+    text = (
+        f"This database holds no run yet. On a GPU `emmy tune --code TEXT {where}` fills it, anywhere "
+        f"`emmy import RESULTS {where}` does; what they write shows here."
+    )
+    return [[(row, Tone.HEAD)] for row in wrap(clean(text, view.glyphs), max(1, width))]
 
 
 def failure_lines(view: View, width: int) -> list[Line]:
@@ -68,7 +89,8 @@ class Failure(Panel):
     framed = False
 
     def lines(self, width: int, height: int) -> list[Line]:
-        return [[(" ", Tone.PLAIN), *line] for line in failure_lines(self.view, width - 2)]
+        lines = failure_lines(self.view, width - 2) or empty_lines(self.view, width - 2)
+        return [[(" ", Tone.PLAIN), *line] for line in lines]
 
     def fit(self, width: int, height: int) -> None:
         """Take the lines that the sentence needs, at most a third of the screen; hide without one."""

@@ -133,16 +133,18 @@ def demo_source(options: argparse.Namespace) -> Source:
     return SessionSource(replay, Mode.REPLAY, "demo", "demo", locate=demo_database)
 
 
-def replay_of(options: argparse.Namespace, database: Path) -> Source:
-    """A replay of what a database recorded."""
+def replay_of(options: argparse.Namespace, database: Path, wanted: Sequence[Again]) -> Source:
+    """A replay of the searches of these kernels, as far as a database recorded them."""
 
     def replay() -> Session:
         from emmy_tui.sessions import replayed
 
         pace = DEMO_PACE_S if options.pace is None else options.pace
-        return replayed(database, patience=options.patience, seed=options.seed, pace=pace)
+        kernels = [one.kernel for one in wanted]
+        return replayed(database, patience=options.patience, seed=options.seed, pace=pace, kernels=kernels)
 
-    return SessionSource(replay, Mode.REPLAY, database.name, str(database), locate=lambda: database)
+    title = f"again: {', '.join(one.label for one in wanted)}"
+    return SessionSource(replay, Mode.REPLAY, title, str(database), locate=lambda: database)
 
 
 def retune_source(options: argparse.Namespace, database: Path, wanted: Sequence[Again]) -> Source:

@@ -1,18 +1,29 @@
 """What leaves the screen: text for the clipboard, files, and the short sentences that say what happened.
 
-A terminal takes the clipboard by an escape sequence (OSC 52) and never says whether it did; tmux and some terminals
-drop it silently. What is copied is therefore also written to a file, which the sentence names.
+No terminal says whether it took what was sent to its clipboard. What is copied is therefore also written to a file,
+which the sentence names beside where the text went.
 """
 
 from __future__ import annotations
 
-import base64
 import os
+import shlex
 import time
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 
 import platformdirs
+
+from emmy_tui.clipboard import clipboard_escape, load_tmux_buffer, through_tmux
+from emmy_tui.text import escaped
+
+Aside = Callable[[Callable[[], bool], Callable[[bool], None], Callable[[str], None]], None]
+"""Does something on a thread of its own, then hands over the answer, or a sentence why there is none."""
+
+
+def at_once(act: Callable[[], bool], then: Callable[[bool], None], failed: Callable[[str], None]) -> None:
+    then(act())
 
 
 class Outlet:
@@ -27,6 +38,8 @@ class Outlet:
         copy_file: Path | None = None,
         clock: Callable[[], float] = time.time,
         in_tmux: bool | None = None,
+        load_buffer: Callable[[str], bool] = load_tmux_buffer,
+        aside: Aside = at_once,
     ) -> None:
         self._say = say
         self._send = send
@@ -34,6 +47,8 @@ class Outlet:
         self.copy_file = copy_file or platformdirs.user_cache_path("emmy", appauthor=False) / "copied.txt"
         self._clock = clock
         self._in_tmux = "TMUX" in os.environ if in_tmux is None else in_tmux
+        self._load_buffer = load_buffer
+        self._aside = aside
 
     def say(self, text: str) -> None:
         self._say(text, "information")
@@ -42,15 +57,30 @@ class Outlet:
         self._say(text, "warning")
 
     def copy(self, text: str, what: str) -> None:
-        """To the clipboard and to the file; says where it is."""
-        self._send(clipboard_escapes(text, in_tmux=self._in_tmux))
+        """To the clipboard and to the file, with no control character in it; says where it is."""
+        text = escaped(text)
+        if not self._in_tmux:
+            self._send(clipboard_escape(text))
+            self._copied(f"{what} copied, if the terminal takes OSC 52", text)
+            return
+
+        def loaded(taken: bool) -> None:
+            if not taken:
+                self._send(through_tmux(clipboard_escape(text)))
+            where = "to tmux (prefix ] pastes)" if taken else "if tmux and the terminal take OSC 52"
+            self._copied(f"{what} copied{'' if taken else ','} {where}", text)
+
+        self._aside(lambda: self._load_buffer(text), loaded, self.warn)
+
+    def _copied(self, done: str, text: str) -> None:
+        """Write the file, and say what was done."""
         try:
             self.copy_file.parent.mkdir(parents=True, exist_ok=True)
             self.copy_file.write_text(text + "\n", encoding="utf-8", errors="replace")
         except OSError as error:
-            self.warn(f"{what} sent to the clipboard; {self.copy_file} can't be written: {error.strerror}")
+            self.warn(f"{done}; {self.copy_file} can't be written: {error.strerror}")
             return
-        self.say(f"{what} copied; also in {short_path(self.copy_file)}")
+        self.say(f"{done}; also in {short_path(self.copy_file)}")
 
     def write(self, stem: str, texts: dict[str, str]) -> None:
         """Write a file for each ending, named after the moment; says where they are."""
@@ -78,10 +108,30 @@ def _write_new(folder: Path, name: str, ending: str, text: str) -> Path:
     raise FileExistsError(f"{name} exists a thousand times")
 
 
-def clipboard_escapes(text: str, *, in_tmux: bool) -> str:
-    """OSC 52, and within tmux once more in its envelope for terminals outside."""
-    escape = f"\x1b]52;c;{base64.b64encode(text.encode('utf-8', 'replace')).decode()}\x07"
-    return f"{escape}\x1bPtmux;\x1b{escape}\x1b\\" if in_tmux else escape
+def command_text(command: str) -> str:
+    """The command in one line that a shell reads as the same words, with no control character in it.
+
+    A recorded command of somebody else's database may hold a line break, which a terminal that it is pasted into would
+    take for the end of the command. Raises ValueError for what no shell can be given.
+    """
+    if escaped(command) == command:
+        return command
+    return " ".join(_shell_word(word) for word in shlex.split(command))
+
+
+def _shell_word(word: str) -> str:
+    """Quoted, where it needs to be as $'…' with the escapes that bash and zsh know."""
+    if escaped(word) == word:
+        return shlex.quote(word)
+    if "\0" in word or any(unicodedata.category(one) == "Cs" for one in word):
+        raise ValueError("a shell takes no such character")
+    return f"$'{''.join(_shell_character(one) for one in word)}'"
+
+
+def _shell_character(character: str) -> str:
+    if character in "\\'":
+        return f"\\{character}"
+    return character if escaped(character) == character else f"\\U{ord(character):08x}"
 
 
 def short_path(path: Path) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from emmy_tui.export import calm_json
 from engine.deploy import Carried, Received, export_schedules, read_schedule_file, receive_schedules
 from engine.store import Store, StoreError, read_document
 
@@ -14,7 +15,7 @@ def pins_text(store: Store) -> str:
     exported = export_schedules(store, "", Carried.PINS, "emmy-tui")
     if not exported.schedules:
         raise StoreError("; ".join(exported.left_out) or "nothing is pinned, so there is nothing to export")
-    return exported.text
+    return calm_json(exported.text)
 
 
 def import_pins(path: Path, who: str) -> Callable[[Store], Received]:

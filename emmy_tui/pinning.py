@@ -12,13 +12,13 @@ from emmy_tui.desk import Desk
 from emmy_tui.knob_words import BadKnobs, parse_knobs, short_words
 from emmy_tui.outlet import Outlet
 from engine.codegen import illegal_because
+from engine.deploy import completed_schedule, pin_context, unpinnable_because
 from engine.deploy import pin_author as author
-from engine.deploy import pin_context
 from engine.ir.kernel import Kernel
 from engine.store import PinChange, Store
 from engine.vocabulary import Schedule, Target
 
-__all__ = ["Pinnable", "Pinning", "author", "read_pinnable", "read_typed"]
+__all__ = ["Pinnable", "Pinning", "author", "read_pinnable"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,21 +30,20 @@ class Pinnable:
     target: Target
     best: Schedule | None
 
+    def read(self, text: str) -> tuple[Schedule, str]:
+        """Knob values, those that are left away from the best one, and after a # a note. Raises BadKnobs."""
+        knobs, _, note = text.partition("#")
+        return completed_schedule(self.kernel, parse_knobs(knobs), self.best), note.strip()
+
     def judge(self, text: str) -> str:
         """Why what was typed can't be pinned, or ""."""
         try:
-            schedule, _ = read_typed(text)
+            schedule, _ = self.read(text)
         except BadKnobs as error:
             return str(error)
         if self.kernel.foreign is not None:
             return "This kernel was imported from another tuner: only a row that it measured can be pinned (2, then p)"
         return illegal_because(self.kernel, schedule, self.target) or ""
-
-
-def read_typed(text: str) -> tuple[Schedule, str]:
-    """Knob values, and after a # a note. Raises BadKnobs."""
-    knobs, _, note = text.partition("#")
-    return parse_knobs(knobs), note.strip()
 
 
 def read_pinnable(kernel_key: str) -> Callable[[Store], Pinnable]:
@@ -79,14 +78,29 @@ class Pinning:
             lambda store: store.record_pin(kernel_key, schedule, context_key, author=who, note=note),
         )
 
+    def pin_typed(self, pinnable: Pinnable, text: str) -> None:
+        """Pin what was typed; what only the database knows of it, such as a controls file that it names, is judged."""
+        kernel, context = pinnable.kernel, pinnable.context_key
+        schedule, note = pinnable.read(text)
+
+        def judged(reason: str) -> None:
+            if reason:
+                self._outlet.warn(reason)
+            else:
+                self.pin(kernel.label or kernel.family, kernel.key, context, schedule, note)
+
+        self._desk.ask(
+            "pinnable", lambda store: unpinnable_because(kernel, schedule, store, context), judged, self._outlet.warn
+        )
+
     def unpin(self, label: str, kernel_key: str, context_key: str) -> None:
         self._do(f"unpinned {label}", lambda store: store.unpin(kernel_key, context_key))
 
     def undo(self) -> None:
         if not self._done:
-            self._outlet.warn("no pin was changed since the start")
+            self._outlet.warn("no change of a pin is left to undo")
             return
-        what, change = self._done.pop()
+        what, change = done = self._done.pop()
 
         def act(store: Store) -> None:
             store.undo_pin(change)
@@ -95,7 +109,7 @@ class Pinning:
             self._outlet.say(f"undone: {what}")
             self._changed()
 
-        self._desk.write(act, then, self._outlet.warn)
+        self._desk.write(act, then, self._outlet.warn, lambda: self._done.append(done))
 
     def _do(self, what: str, act: Callable[[Store], PinChange]) -> None:
         def then(change: PinChange) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from emmy_tui.action import PRIOR, Action, Group, Now, because, on_tabs
 
 
-def _has_row(now: Now) -> bool:
-    return now.items > 0
+def _is_known(now: Now) -> bool:
+    return now.trained
 
 
 PRIOR_ACTIONS: tuple[Action, ...] = (
@@ -19,7 +19,7 @@ PRIOR_ACTIONS: tuple[Action, ...] = (
         Group.PRIOR,
         lambda now: now.shared_slot,
         because("Both lists fit"),
-        footer=6,
+        footer=7,
     ),
     on_tabs(
         (PRIOR,),
@@ -28,8 +28,8 @@ PRIOR_ACTIONS: tuple[Action, ...] = (
         "Trained on",
         "Every kernel that the learned model was fitted to",
         Group.PRIOR,
-        _has_row,
-        because("The database has nothing to rank yet"),
-        footer=7,
+        _is_known,
+        because("No prior was read yet"),
+        footer=8,
     ),
 )

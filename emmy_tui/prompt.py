@@ -14,7 +14,7 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
-from emmy_tui.text import Line, Tone, clean, wrap
+from emmy_tui.text import Line, Tone, clean, crop, wrap
 from emmy_tui.view import View
 from emmy_tui.widgets.panel import Panel
 
@@ -36,7 +36,9 @@ class Judgement(Panel):
     def lines(self, width: int, height: int) -> list[Line]:
         glyphs = self.view.glyphs
         text, tone = (self.wrong, Tone.BAD) if self.wrong else (self._hint, Tone.DIM)
-        rows = wrap(clean(text, glyphs), max(1, width - 1))[: height - 1]
+        rows = wrap(clean(text, glyphs), max(1, width - 1))
+        if len(rows) > height - 1 > 0:
+            rows = [*rows[: height - 2], crop(" ".join(rows[height - 2 :]), width, glyphs)]
         return [[(clean(self._label, glyphs), Tone.HEAD)], *([(row, tone)] for row in rows)]
 
 

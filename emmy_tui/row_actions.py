@@ -38,7 +38,9 @@ ROW_ACTIONS: tuple[Action, ...] = (
         "Filter",
         "Show only some rows: BLOCK_M=64 us<20 st:ok",
         Group.ROWS,
-        footer=4,
+        lambda now: now.items > 0 or now.filtered or now.kernels > 0,
+        because("No kernel is known yet"),
+        footer=3,
     ),
     on_tabs(
         (VARIANTS,),
@@ -49,10 +51,12 @@ ROW_ACTIONS: tuple[Action, ...] = (
         Group.ROWS,
         lambda now: now.filtered,
         because("No filter is on"),
-        footer=6,
+        footer=3,
     ),
-    on_tabs((VARIANTS,), "sort", ("s",), "Sort", "Sort by the next column", Group.ROWS, footer=4),
-    on_tabs((VARIANTS,), "reverse", ("S",), "Reverse", "Turn the order round", Group.ROWS, footer=6),
+    on_tabs((VARIANTS,), "sort", ("s",), "Sort", "Sort by the next column", Group.ROWS, _has_row, _NO_ROW, footer=4),
+    on_tabs(
+        (VARIANTS,), "reverse", ("S",), "Reverse", "Turn the order round", Group.ROWS, _has_row, _NO_ROW, footer=12
+    ),
     on_tabs(
         (VARIANTS, PINS),
         "pin",
@@ -62,7 +66,7 @@ ROW_ACTIONS: tuple[Action, ...] = (
         Group.ROWS,
         _can_pin,
         _why_no_pin,
-        footer=6,
+        footer=5,
     ),
     on_tabs(
         (VARIANTS, PINS),
@@ -73,7 +77,7 @@ ROW_ACTIONS: tuple[Action, ...] = (
         Group.ROWS,
         lambda now: now.writable and now.items > 0,
         lambda now: _why_no_write(now) or "There is no row",
-        footer=6,
+        footer=10,
     ),
     on_tabs(
         (VARIANTS, PINS),
@@ -83,8 +87,8 @@ ROW_ACTIONS: tuple[Action, ...] = (
         "Undo the last change of a pin",
         Group.ROWS,
         lambda now: now.writable and now.undoable,
-        lambda now: _why_no_write(now) or "No pin was changed since the start",
-        footer=6,
+        lambda now: _why_no_write(now) or "No change of a pin is left to undo",
+        footer=9,
     ),
     on_tabs(
         (VARIANTS,),
@@ -95,9 +99,9 @@ ROW_ACTIONS: tuple[Action, ...] = (
         Group.ROWS,
         _has_row,
         _NO_ROW,
-        footer=6,
+        footer=8,
     ),
-    on_tabs((VARIANTS, PINS), "copy_knobs", ("y",), "Copy", "Copy the knobs", Group.ROWS, _has_row, _NO_ROW, footer=6),
+    on_tabs((VARIANTS, PINS), "copy_knobs", ("y",), "Copy", "Copy the knobs", Group.ROWS, _has_row, _NO_ROW, footer=8),
     on_tabs(
         (VARIANTS,),
         "copy_command",
@@ -107,7 +111,7 @@ ROW_ACTIONS: tuple[Action, ...] = (
         Group.ROWS,
         _has_row,
         _NO_ROW,
-        footer=6,
+        footer=11,
     ),
     on_tabs(
         (VARIANTS,),
@@ -118,7 +122,7 @@ ROW_ACTIONS: tuple[Action, ...] = (
         Group.ROWS,
         _has_row,
         _NO_ROW,
-        footer=6,
+        footer=11,
     ),
     on_tabs(
         (VARIANTS,),
@@ -129,7 +133,7 @@ ROW_ACTIONS: tuple[Action, ...] = (
         Group.ROWS,
         _has_row,
         _NO_ROW,
-        footer=6,
+        footer=11,
     ),
     on_tabs(
         (VARIANTS,),
@@ -140,7 +144,7 @@ ROW_ACTIONS: tuple[Action, ...] = (
         Group.ROWS,
         lambda now: now.contexts > 1,
         because("The kernel was measured in one context only"),
-        footer=6,
+        footer=11,
     ),
     on_tabs(
         (FAILURES,),
@@ -151,7 +155,7 @@ ROW_ACTIONS: tuple[Action, ...] = (
         Group.ROWS,
         lambda now: now.writable and now.items > 0,
         lambda now: _why_no_write(now) or "There is no row",
-        footer=6,
+        footer=5,
     ),
     on_tabs(
         (FAILURES,),
@@ -162,7 +166,7 @@ ROW_ACTIONS: tuple[Action, ...] = (
         Group.ROWS,
         lambda now: now.corners > 0,
         because("Nothing is forbidden"),
-        footer=6,
+        footer=8,
     ),
     on_tabs(
         (FAILURES,),
@@ -172,8 +176,8 @@ ROW_ACTIONS: tuple[Action, ...] = (
         "Undo the last forbidding or allowing",
         Group.ROWS,
         lambda now: now.writable and now.undoable,
-        lambda now: _why_no_write(now) or "Nothing was forbidden since the start",
-        footer=6,
+        lambda now: _why_no_write(now) or "No forbidding is left to undo",
+        footer=9,
     ),
     on_tabs(
         (PINS,),
@@ -184,7 +188,7 @@ ROW_ACTIONS: tuple[Action, ...] = (
         Group.ROWS,
         _may_write,
         _why_no_write,
-        footer=6,
+        footer=11,
     ),
     on_tabs(
         _ROWS,
@@ -195,6 +199,6 @@ ROW_ACTIONS: tuple[Action, ...] = (
         Group.ROWS,
         _has_row,
         _NO_ROW,
-        footer=6,
+        footer=9,
     ),
 )

@@ -10,9 +10,10 @@ from engine.session import TuningSession
 from engine.tune import Retune, Settings
 
 
-def replayed(database: Path, *, patience: int, seed: int, pace: float) -> TuningSession:
-    """Search again over a recorded database; `pace` is seconds a candidate."""
-    return TuningSession.replay(database, settings=Settings(patience=patience, seed=seed, surrogate=True), pace=pace)
+def replayed(database: Path, *, patience: int, seed: int, pace: float, kernels: Sequence[str] = ()) -> TuningSession:
+    """Search again over a recorded database, or over these kernels of it alone; `pace` is seconds a candidate."""
+    settings = Settings(patience=patience, seed=seed, surrogate=True)
+    return TuningSession.replay(database, settings=settings, pace=pace, kernels=kernels)
 
 
 def tuned(code: str, database: Path, *, patience: int, seed: int, device: str, command: str) -> TuningSession:

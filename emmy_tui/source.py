@@ -72,6 +72,14 @@ class Source(Protocol):
         """What a person should know of the file, in capitals: FROZEN COPY (why), WRITER SILENT 11m, FILE REPLACED."""
 
     @property
+    def reading(self) -> bool:
+        """Whether what a file holds already is still on its way to the screen."""
+
+    @property
+    def trouble(self) -> str:
+        """Why a file can't be read at the moment, in one sentence; "" while it can."""
+
+    @property
     def dropped(self) -> int:
         """Events that the bounded inbox had to let go."""
 
@@ -166,6 +174,8 @@ class SessionSource:
         self.database = database
         self.locate = locate
         self.badges: tuple[str, ...] = ()
+        self.reading = False
+        self.trouble = ""
         self._factory = factory
         self._queue = queue
         self._session: Session | None = None

@@ -43,7 +43,7 @@ STEER_ACTIONS: tuple[Action, ...] = (
         Group.RUN,
         lambda now: "patience" in now.capabilities,
         _why_not_steered,
-        footer=13,
+        footer=22,
     ),
     on_tabs(
         (LIVE,),
@@ -64,7 +64,7 @@ STEER_ACTIONS: tuple[Action, ...] = (
         Group.RUN,
         lambda now: now.focus == "kernels" and now.kernels > 0,
         because("Focus the kernels first: tab"),
-        footer=6,
+        footer=16,
     ),
     on_tabs(
         (LIVE, VARIANTS, PINS),
@@ -75,7 +75,7 @@ STEER_ACTIONS: tuple[Action, ...] = (
         Group.RUN,
         _may_retune,
         _why_no_retune,
-        footer=8,
+        footer=15,
     ),
     on_tabs(
         (PINS,),
@@ -86,7 +86,7 @@ STEER_ACTIONS: tuple[Action, ...] = (
         Group.RUN,
         _may_retune,
         _why_no_retune,
-        footer=8,
+        footer=15,
     ),
     on_tabs(
         (PINS,),
@@ -97,7 +97,7 @@ STEER_ACTIONS: tuple[Action, ...] = (
         Group.RUN,
         _may_retune,
         _why_no_retune,
-        footer=7,
+        footer=10,
     ),
     on_tabs(
         (LIVE,),
@@ -106,7 +106,7 @@ STEER_ACTIONS: tuple[Action, ...] = (
         "Graph",
         "The best grouping's launches with their edges, in the tree's place",
         Group.VIEW,
-        footer=12,
+        footer=19,
     ),
     on_tabs(
         (LIVE,),
@@ -115,7 +115,7 @@ STEER_ACTIONS: tuple[Action, ...] = (
         "Health",
         "Workers, compiles, GPUs and what was taken down, in the tree's place",
         Group.VIEW,
-        footer=12,
+        footer=19,
     ),
     on_tabs(
         (LIVE,),
@@ -126,7 +126,7 @@ STEER_ACTIONS: tuple[Action, ...] = (
         Group.VIEW,
         lambda now: now.middle != "tree",
         because("The search tree is in its place"),
-        footer=12,
+        footer=3,
     ),
     on_tabs(
         (LIVE,),
@@ -137,7 +137,7 @@ STEER_ACTIONS: tuple[Action, ...] = (
         Group.RUN,
         lambda now: now.compiles > 0 and "stop" in now.capabilities,
         because("Nothing compiles at the moment"),
-        footer=9,
+        footer=7,
     ),
     on_tabs(
         (LIVE, PINS),
@@ -146,6 +146,6 @@ STEER_ACTIONS: tuple[Action, ...] = (
         "Queue",
         "What waits to be tuned again, and who asked for what",
         Group.RUN,
-        footer=13,
+        footer=23,
     ),
 )

@@ -29,13 +29,16 @@ from engine.store import StoredAct
 
 Launch = Callable[[Path, Sequence[Again]], Source]
 """Opens a session that tunes kernels of a database again; raises BadInput with what is missing."""
-Replays = Callable[[Path], Source]
+Replays = Callable[[Path, Sequence[Again]], Source]
+"""Opens a replay of what a database recorded of these kernels."""
 PATIENCE_STEP = 10
+ENDING_S = 10.0
+"""A kernel that was asked to end is taken for ending for so long; what is tuned after that was begun anew."""
 NAMED = 6
 
 
 class Steering:
-    """One screen's requests. `take_over` shows another source in place of the one that is shown."""
+    """One screen's requests. `take_over` shows another source, of so many programs, in place of this one."""
 
     def __init__(
         self,
@@ -44,7 +47,7 @@ class Steering:
         outlet: Outlet,
         *,
         source: Callable[[], Source | None],
-        take_over: Callable[[Source], None],
+        take_over: Callable[[Source, int], None],
         launch: Launch | None,
         replays: Replays | None,
     ) -> None:
@@ -55,6 +58,7 @@ class Steering:
         self._take_over = take_over
         self._launch = launch
         self._replays = replays
+        self._ending: dict[str, float] = {}
 
     def skip(self) -> None:
         """End the search that is on: that of the shown kernel, if it is one, else the newest."""
@@ -63,16 +67,20 @@ class Steering:
             self._outlet.warn("no kernel is being tuned at the moment")
             return
         source.skip(row.kernel)
+        self._ending[row.kernel] = self._view.now
         self._outlet.say(f"{self._name(row)} is skipped: it keeps the best that it has")
 
     def patience(self, by: int) -> None:
-        row, source = self._view.kernel, self._source()
+        """Of the shown kernel while it is tuned or waits, else of the one that is tuned, else of the next one."""
+        row, source = self._patient(), self._source()
         if row is None or source is None:
+            self._outlet.warn("no kernel is being tuned at the moment, and none waits")
             return
         usual = self._view.snapshot.run.patience if self._view.snapshot.run else 50
         wanted = max(1, (row.patience or usual) + by)
         source.set_patience(row.kernel, wanted)
-        self._outlet.say(f"{self._name(row)}: patience {wanted} from its next candidate on")
+        when = "from its next candidate on" if row.state == KernelState.TUNING else "once it is its turn"
+        self._outlet.say(f"{self._name(row)}: patience {wanted} {when}")
 
     def kill_compile(self, number: int, kernel: str, schedule: str) -> None:
         """End a compile; its candidate fails, and the run goes on."""
@@ -85,10 +93,25 @@ class Steering:
 
     def _tuned(self) -> KernelRow | None:
         shown = self._view.kernel
-        if shown is not None and shown.state == KernelState.TUNING:
+        tuning = [row for row in self._view.snapshot.kernels.values() if self._goes_on(row)]
+        if shown is not None and self._goes_on(shown):
             return shown
-        tuning = [row for row in self._view.snapshot.kernels.values() if row.state == KernelState.TUNING]
         return tuning[-1] if tuning else None
+
+    def _goes_on(self, row: KernelRow) -> bool:
+        """Whether the kernel is tuned, and was not just asked to end."""
+        asked = self._ending.get(row.kernel)
+        ending = asked is not None and self._view.now - asked < ENDING_S
+        return row.state == KernelState.TUNING and not ending
+
+    def _patient(self) -> KernelRow | None:
+        """Whose patience is meant."""
+        shown, snapshot = self._view.kernel, self._view.snapshot
+        if shown is not None and shown.state == KernelState.WAITING:
+            return shown
+        waiting = [row for row in snapshot.kernels.values() if row.state == KernelState.WAITING]
+        queued = [snapshot.kernels[key] for key in snapshot.queue if key in snapshot.kernels]
+        return self._tuned() or next(iter([*waiting, *queued]), None)
 
     def _name(self, row: KernelRow) -> str:
         return kernel_name(row, self._view.snapshot)
@@ -111,30 +134,34 @@ class Steering:
                 raise BadInput("this screen was started without a way to tune")
             begun = self._launch(path, wanted)
         except BadInput as missing:
-            self._offer_replay(app, path, str(missing))
+            self._offer_replay(app, path, wanted, str(missing))
             return
-        app.push_screen(Confirm(self._view, retune_lines(wanted), "Tune again?"), self._then_begin(begun))
+        app.push_screen(Confirm(self._view, retune_lines(wanted), "Tune again?"), self._then_begin(begun, len(wanted)))
 
-    def _then_begin(self, begun: Source) -> Callable[[str | None], None]:
+    def _then_begin(self, begun: Source, programs: int) -> Callable[[str | None], None]:
         def answered(answer: str | None) -> None:
             if answer == "yes":
-                self._take_over(begun)
+                self._take_over(begun, programs)
                 begun.start()
 
         return answered
 
-    def _offer_replay(self, app: App[Any], path: Path, missing: str) -> None:
+    def _offer_replay(self, app: App[Any], path: Path, wanted: Sequence[Again], missing: str) -> None:
         if self._replays is None or self._view.mode is Mode.REPLAY:
             self._outlet.warn(missing.split(";")[0])
             return
         replays = self._replays
         sentence = f"Nothing can be tuned here: {missing.split(';')[0]}."
         lines: list[Line] = [[(row, Tone.PLAIN)] for row in wrap(sentence, 60)]
-        lines += [[], [("  enter ", Tone.KEY), ("replay what was recorded, with no GPU", Tone.PLAIN)]]
+        kernels = list({one.kernel: one for one in wanted}.values())
+        offer = f"replay the recorded search of {names(kernels)}, with no GPU; backspace comes back here"
+        lines.append([])
+        for number, row in enumerate(wrap(clean(offer, self._view.glyphs), 52)):
+            lines.append([("        " if number else "  enter ", Tone.KEY), (row, Tone.PLAIN)])
 
         def answered(answer: str | None) -> None:
             if answer == "yes":
-                self._take_over(replays(path))
+                self._take_over(replays(path, kernels), len(kernels))
 
         app.push_screen(Confirm(self._view, lines, "No GPU to tune on"), answered)
 

@@ -1,13 +1,13 @@
 """What a full-screen program owes the terminal and Textual leaves open; each gap with its stopper.
 
 - SIGTERM and SIGHUP end a Textual program with the alternate screen and mouse reporting on: `handle_signals`.
+- After SIGKILL and a crash (SIGSEGV, SIGABRT) nothing of this process can restore anything: `emmy_tui.supervising`.
 - Textual draws on standard error, so what a driver or a compiler writes to descriptor 1 or 2 lands on the screen:
   `quiet_descriptors` lets Textual draw on a copy and sends both descriptors to the log file.
 - Without a terminal, or on TERM=dumb, Textual floods the output with escapes: `refuse_because`.
 - After an exception Textual exits with status 0: the caller passes on `App.return_code`.
 
-SIGKILL and a crash of this very process (SIGSEGV, SIGABRT) are beyond it; the command `reset` gives the terminal back.
-Compilers and GPU code run in child processes, so that such a crash is theirs.
+The cause of every such end is in the log: a signal's name, and after a crash or SIGQUIT what each thread was at.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from pathlib import Path
 
 import platformdirs
 
+LOG = logging.getLogger("emmy_tui")
 LEAVING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
@@ -63,6 +64,7 @@ def quiet_descriptors(log: int) -> Iterator[None]:
     os.dup2(log, 2)
     sys.__stdout__, sys.__stderr__ = screens  # type: ignore[misc]
     faulthandler.enable(log)
+    faulthandler.register(signal.SIGQUIT, log, all_threads=True, chain=True)
     try:
         yield
     finally:
@@ -70,6 +72,7 @@ def quiet_descriptors(log: int) -> Iterator[None]:
             with contextlib.suppress(OSError):
                 screen.flush()
         sys.__stdout__, sys.__stderr__, sys.stdout, sys.stderr = before  # type: ignore[misc]
+        faulthandler.unregister(signal.SIGQUIT)
         faulthandler.disable()
         for copy, target in zip(copies, (1, 2), strict=True):
             os.dup2(copy, target)
@@ -88,8 +91,16 @@ def log_to(descriptor: int) -> None:
 
 
 def handle_signals(leave: Callable[[int], None], interrupt: Callable[[], None]) -> None:
-    """Within the running loop: SIGTERM and SIGHUP call `leave(128 + n)`, SIGINT does what ctrl+c does."""
+    """Within the running loop: SIGTERM and SIGHUP call `leave(128 + n)`, SIGINT does what ctrl+c does.
+
+    SIGQUIT stays what ends the program at once, for a loop that hangs.
+    """
+
+    def leave_because(number: signal.Signals) -> None:
+        LOG.warning("%s came: leaving", number.name)
+        leave(128 + number)
+
     loop = asyncio.get_running_loop()
     for number in LEAVING_SIGNALS:
-        loop.add_signal_handler(number, leave, 128 + number)
+        loop.add_signal_handler(number, leave_because, number)
     loop.add_signal_handler(signal.SIGINT, interrupt)

@@ -153,6 +153,22 @@ def _clean_character(character: str) -> str:
     return "\ufffd" if category == "Cs" else character
 
 
+def escaped(text: str) -> str:
+    """The text with every character that `clean` leaves out or changes written out, as in \\x1b and \\n.
+
+    For what leaves the screen: a pasted line break runs a command, and a terminal obeys a file that is printed.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_escaped_character(character) for character in text)
+
+
+def _escaped_character(character: str) -> str:
+    if character not in "\n\r\t\v\f" and unicodedata.category(character) not in _SPACES | _GONE | {"Cs"}:
+        return character
+    return character.encode("unicode_escape", "surrogatepass").decode("ascii")
+
+
 def width_of(text: str) -> int:
     """Terminal cells that the text takes."""
     return len(text) if text.isascii() else _wide_width(text)
@@ -223,6 +239,14 @@ def both_ends(start: Line, end: Line, width: int, glyphs: Glyphs = UNICODE) -> L
 
 def plain(line: Line) -> str:
     return "".join(text for text, _ in line)
+
+
+def word_at(text: str, place: int) -> str:
+    """The word at a place of a text of one-cell characters, or the next one at the right of it; else ""."""
+    if not 0 <= place < len(text):
+        return ""
+    start = text.rfind(" ", 0, place + 1) + 1
+    return next(iter(text[start:].split()), "")
 
 
 def wrap(text: str, width: int) -> list[str]:

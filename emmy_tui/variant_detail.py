@@ -183,8 +183,8 @@ def _interval(row: Candidate) -> str:
     return f"{fmt.us(row.us)} us, {fmt.us(row.low_us)} to {fmt.us(row.high_us)}"
 
 
-def compare_lines(first: Candidate, second: Candidate, width: int, glyphs: Glyphs) -> list[Line]:
-    """Two candidates knob by knob, those that differ marked, then their numbers and a verdict."""
+def compare_lines(first: Candidate, second: Candidate, verdict: str, width: int, glyphs: Glyphs) -> list[Line]:
+    """Two candidates knob by knob, those that differ marked, then their numbers and the verdict."""
     cell = max(8, min(24, (width - 18) // 2))
     lines: list[Line] = [[(left("", 18) + left("A", cell) + left("B", cell), Tone.HEAD)]]
     names = [name for name, _ in in_order({**first.schedule, **second.schedule})]
@@ -194,7 +194,7 @@ def compare_lines(first: Candidate, second: Candidate, width: int, glyphs: Glyph
     lines.append([])
     for label, a_text, b_text in _compared_facts(first, second):
         lines.append(_pair(label, a_text, b_text, cell, glyphs, differs=False))
-    return [*lines, [], *([(text, Tone.HEAD)] for text in wrap(verdict(first, second), width))]
+    return [*lines, [], *([(text, Tone.HEAD)] for text in wrap(verdict, width))]
 
 
 def _knob(value: bool | int | str | None) -> str:
@@ -226,24 +226,3 @@ def _compared_facts(first: Candidate, second: Candidate) -> list[tuple[str, str,
         both("code bytes", lambda row: number(row.code_bytes)),
         both("status", lambda row: row.failure or row.status),
     ]
-
-
-def verdict(first: Candidate, second: Candidate) -> str:
-    """Which is faster, by the regime that both have a time in; times whose intervals overlap are one."""
-    if first.context != second.context:
-        return "They were measured in two contexts, whose times are never compared."
-    if first.deploy_us is not None and second.deploy_us is not None:
-        return _faster(first.deploy_us, second.deploy_us, "in the deploy regime")
-    if first.us is None or second.us is None:
-        return "One of them has no time, so there is nothing to compare."
-    intervals = (first.low_us, first.high_us, second.low_us, second.high_us)
-    if None not in intervals and first.low_us <= second.high_us and second.low_us <= first.high_us:  # type: ignore[operator]
-        return "Within noise: their intervals overlap."
-    return _faster(first.us, second.us, "in the ranking regime")
-
-
-def _faster(a: float, b: float, where: str) -> str:
-    if a == b:
-        return f"Equal {where}."
-    name, share = ("A", a / b) if a < b else ("B", b / a)
-    return f"{name} is faster by {(1 - share) * 100:.1f} % {where}."

@@ -23,7 +23,8 @@ class View:
     the view is frozen; `now` is seconds since 1970. `keys` are those that a person changed, `letters` name the panels
     while one is jumped to, `badges` warn of the database file. `clock` says how long the folded runs have taken, and
     `reason` why the run is in its state; `programs` counts those of a replay or a database.
-    `marked` are the kernels that a person picked to tune again.
+    `marked` are the kernels that a person picked to tune again; `reading` says that what the database holds is still
+    on its way, so that nothing can be told of it yet. `trouble` says why the database can't be read at the moment.
     """
 
     snapshot: Snapshot = field(default_factory=Snapshot)
@@ -50,6 +51,8 @@ class View:
     reason: str = ""
     programs: int = 0
     marked: set[str] = field(default_factory=set)
+    reading: bool = False
+    trouble: str = ""
 
     @property
     def kernel(self) -> KernelRow | None:
@@ -72,6 +75,13 @@ class View:
         return self.clock.elapsed_s(self.now if moving else None)
 
     @property
+    def empty(self) -> bool:
+        """Whether a database is looked at that was read and holds nothing to show."""
+        idle = self.mode is Mode.BROWSE and self.state == RunState.IDLE
+        return idle and not (self.reading or self.failure or self.snapshot.kernels)
+
+    @property
     def failure(self) -> str:
-        """Why the run, or the reading of its database, failed; "" if it did not."""
-        return (self.reason or "the run failed") if self.state == RunState.FAILED else ""
+        """Why the run failed, or why its database can't be read at the moment; "" where neither is so."""
+        failed = self.state == RunState.FAILED
+        return self.trouble or (self.reason or "the run failed" if failed else "")

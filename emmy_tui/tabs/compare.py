@@ -23,7 +23,7 @@ from emmy_tui.prompt import Prompt
 from emmy_tui.tabs.tab import Tab, tab_bindings
 from emmy_tui.text import Glyphs, Line, Tone, clean, crop, left, wrap
 from emmy_tui.view import View
-from emmy_tui.widgets.compare_list import CompareList, PairOrder, Sides, difference, interval_text
+from emmy_tui.widgets.compare_list import CompareList, PairOrder, Sides, difference, interval_text, pair_order_of
 from emmy_tui.widgets.panel import ListPanel, Panel
 from engine.store import Store, StoredRun
 
@@ -70,14 +70,31 @@ class CompareTab(Tab):
         self.choice = Choice()
 
     def ask(self) -> None:
+        self.waiting = True
         self._desk.ask("compare", read_comparison(self.choice), self._found, self._none)
 
     def _found(self, comparison: Comparison) -> None:
+        self.waiting = False
         self.list.show(comparison)
         self.sides.repaint()
         self.app.paint_frame()  # type: ignore[attr-defined]
 
+    def _try(self, choice: Choice) -> None:
+        """Compare otherwise; where that can't be, what is shown stays."""
+
+        def found(comparison: Comparison) -> None:
+            self.choice = choice
+            self._found(comparison)
+
+        def refused(sentence: str) -> None:
+            self.waiting = False
+            self._outlet.warn(sentence)
+
+        self.waiting = True
+        self._desk.ask("compare", read_comparison(choice), found, refused)
+
     def _none(self, sentence: str) -> None:
+        self.waiting = False
         self.list.forget(sentence)
         self.sides.repaint()
         self.app.paint_frame()  # type: ignore[attr-defined]
@@ -116,8 +133,7 @@ class CompareTab(Tab):
         def named(text: str | None) -> None:
             if text is not None:
                 path = Path(text.strip()).expanduser() if text.strip() else None
-                self.choice = Choice(self.choice.a, "", path)
-                self.ask()
+                self._try(Choice(self.choice.a, "", path))
 
         def judge(text: str) -> str:
             path = Path(text.strip()).expanduser()
@@ -141,6 +157,18 @@ class CompareTab(Tab):
 
     def action_reverse_pairs(self) -> None:
         self.list.reversed = not self.list.reversed
+        self.list.move_to(0)
+
+    def on_list_panel_heading(self, message: ListPanel.Heading) -> None:
+        """A click on a heading orders the kernels by it; on the one that orders already, turns them round."""
+        message.stop()
+        order = pair_order_of(message.word)
+        if order is None:
+            return
+        if order is self.list.order:
+            self.list.reversed = not self.list.reversed
+        else:
+            self.list.order = order
         self.list.move_to(0)
 
     def on_compare_list_opened(self, message: CompareList.Opened) -> None:

@@ -91,15 +91,18 @@ class FailuresTab(Tab):
             self.ask()
 
     def ask(self) -> None:
+        self.waiting = True
         self._failed, self._asked_at = self.view.snapshot.failed, time.monotonic()
         self._desk.ask("failures", lambda store: store.failures(), self._found, self._none)
 
     def _found(self, clusters: Sequence[FailureCluster]) -> None:
+        self.waiting = False
         self.list.show(clusters)
         self.detail.show(self.list.current())
         self.app.paint_frame()  # type: ignore[attr-defined]
 
     def _none(self, sentence: str) -> None:
+        self.waiting = False
         self.list.forget(sentence)
         self.detail.show(None)
 
@@ -161,7 +164,9 @@ class FailuresTab(Tab):
 
         writable = self.app.now.writable  # type: ignore[attr-defined]
         width = self.app.size.width - 6
-        self.app.push_screen(CornerChoice(self.view, corners, width, writable=writable), answered)
+        self.app.push_screen(
+            CornerChoice(self.view, corners, self._forbidding.names, width, writable=writable), answered
+        )
 
     def action_export(self) -> None:
         records = [cluster_record(cluster) for cluster in self.list.clusters]

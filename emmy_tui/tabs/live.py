@@ -20,7 +20,7 @@ from emmy_tui.why import why_lines
 from emmy_tui.widgets.curve import Curve
 from emmy_tui.widgets.event_log import EventLog
 from emmy_tui.widgets.health import HealthPanel
-from emmy_tui.widgets.kernel_list import KernelList, KernelOrder
+from emmy_tui.widgets.kernel_list import KernelList, KernelOrder, order_of
 from emmy_tui.widgets.kernel_name import kernel_name
 from emmy_tui.widgets.panel import ListPanel, Panel
 from emmy_tui.widgets.plan import PlanPanel
@@ -213,6 +213,18 @@ class LiveTab(Tab):
 
     def action_reverse_kernels(self) -> None:
         self.kernel_panel.reversed = not self.kernel_panel.reversed
+        self._show_first_kernel()
+
+    def on_list_panel_heading(self, message: ListPanel.Heading) -> None:
+        """A click on a heading of the kernels orders them by it; on the one that orders already, turns them round."""
+        message.stop()
+        order = order_of(message.word) if message.panel is self.kernel_panel else None
+        if order is None:
+            return
+        if order is self.kernel_panel.order:
+            self.kernel_panel.reversed = not self.kernel_panel.reversed
+        else:
+            self.kernel_panel.order = order
         self._show_first_kernel()
 
     def _show_first_kernel(self) -> None:

@@ -23,7 +23,7 @@ from emmy_tui.dialogs import Reading
 from emmy_tui.knob_words import long_words
 from emmy_tui.outlet import Outlet
 from emmy_tui.pin_file import import_pins, pins_text
-from emmy_tui.pinning import Pinnable, Pinning, author, read_pinnable, read_typed
+from emmy_tui.pinning import Pinnable, Pinning, author, read_pinnable
 from emmy_tui.prompt import Prompt
 from emmy_tui.source import Again
 from emmy_tui.steering import Steering
@@ -34,7 +34,7 @@ from emmy_tui.widgets.deploy_list import DeployList, deploy_detail
 from emmy_tui.widgets.panel import ListPanel, Panel, titled
 from emmy_tui.widgets.pin_list import PinList, pin_detail
 from emmy_tui.widgets.suggestion_list import Suggested, SuggestionList, read_suggestions, suggestion_detail
-from engine.deploy import Received
+from engine.deploy import Received, pin_standings
 from engine.snapshot import KernelRow
 from engine.store import PinStanding, Standing, Store
 from engine.vocabulary import Schedule
@@ -163,7 +163,7 @@ class PinsTab(Tab):
 
         def question(store: Store) -> _Look:
             changes = (id(store), store.changes())
-            return _Look(changes) if changes == seen else _Look(changes, store.pin_standings(), suggested(store))
+            return _Look(changes) if changes == seen else _Look(changes, pin_standings(store), suggested(store))
 
         self._desk.ask("changes", question, self._looked, self._blind)
 
@@ -184,7 +184,7 @@ class PinsTab(Tab):
         self.deploys.found, self.deploys.wanted = [], 0
 
     def ask(self) -> None:
-        self._desk.ask("pins", lambda store: store.pin_standings(), self._found, self.list.forget)
+        self._desk.ask("pins", pin_standings, self._found, self.list.forget)
         self._desk.ask("suggestions", read_suggestions(), self._suggested, lambda sentence: None)
         self._asked += 1
         kernels = list(self.view.snapshot.kernels.values())
@@ -270,13 +270,12 @@ class PinsTab(Tab):
 
         def typed(text: str | None) -> None:
             if text is not None:
-                schedule, note = read_typed(text)
-                self._pinning.pin(kernel.label or kernel.family, kernel.key, pinnable.context_key, schedule, note)
+                self._pinning.pin_typed(pinnable, text)
 
         begin = offered or pinnable.best
         text = long_words(begin.as_dict()) + " " if begin else ""
         label = f"Pin knobs of {kernel.label or kernel.family} {kernel.shape_text}"
-        hint = "legal; enter pins it; # begins a note; [ and ] choose another kernel before"
+        hint = "legal; enter pins it; knobs left away are the best one's; # begins a note; [ and ]: another kernel"
         self.app.push_screen(Prompt(self.view, label, text=text, hint=hint, judge=pinnable.judge), typed)
 
     def action_unpin(self) -> None:
@@ -333,6 +332,10 @@ class PinsTab(Tab):
 
     def _imported(self, imported: Received) -> None:
         text = f"{len(imported.pins)} pinned"
+        if imported.in_force:
+            text += f", {imported.in_force} {'was' if imported.in_force == 1 else 'were'} in force already"
+        elif not imported.pins and not imported.suggestions and not imported.left_out:
+            text = "nothing is pinned: the file holds no pin"
         if imported.suggestions:
             text += f", {imported.suggestions} suggestions from elsewhere"
         if imported.left_out:

@@ -77,6 +77,11 @@ class PriorTab(Tab):
         return self.ranked.count()
 
     @property
+    def trained(self) -> bool:
+        """Whether it is known what the prior was fitted to."""
+        return self._report is not None
+
+    @property
     def shares_slot(self) -> bool:
         return self.size.width < BOTH_LISTS_FROM
 
@@ -104,6 +109,7 @@ class PriorTab(Tab):
         self.scatter.kernel = ""
 
     def ask(self) -> None:
+        self.waiting = True
         self._desk.ask("prior", _question, self._found, self._none)
 
     def _found(self, report: PriorReport) -> None:
@@ -113,7 +119,7 @@ class PriorTab(Tab):
         self._show(None, sentence)
 
     def _show(self, report: PriorReport | None, said: str) -> None:
-        self._report = report
+        self._report, self.waiting = report, False
         for told in (self.trust, self.scatter, self.importance):
             told.show(report, said)
         self.ranked.show(report, said)

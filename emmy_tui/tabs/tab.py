@@ -6,10 +6,11 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 from textual.containers import Container
+from textual.events import DescendantFocus
 
 from emmy_tui.actions import BY_NAME, bindings
 from emmy_tui.view import View
-from emmy_tui.widgets.panel import Panel
+from emmy_tui.widgets.panel import ListPanel, Panel
 
 OTHER_LINES = 3
 """Lines of the screen that belong to no tab: status, tabs, footer."""
@@ -27,6 +28,9 @@ class Tab(Container):
         super().__init__(id=id)
         self.view = view
         self.zoomed = ""
+        self._focused_last = ""
+        self.waiting = False
+        """Whether the database was asked for the rows and has not answered yet."""
 
     @property
     def panels(self) -> dict[str, Panel]:
@@ -51,6 +55,17 @@ class Tab(Container):
     def filtered(self) -> bool:
         return False
 
+    @property
+    def reading(self) -> bool:
+        """Whether the rows of the tab's list are still on their way."""
+        return self.waiting and not self.items
+
+    @property
+    def focused_lines(self) -> int:
+        """Lines of the list that has the focus; 0 where none has it."""
+        panel = self.panels.get(self.focused_panel())
+        return panel.count() if isinstance(panel, ListPanel) else 0
+
     def place(self, width: int, height: int) -> None:
         """Give the panels their places; the zoomed one is alone."""
         raise NotImplementedError
@@ -74,6 +89,19 @@ class Tab(Container):
 
     def on_resize(self) -> None:
         self.place_panels()
+        self.call_after_refresh(self.regain_focus)
+
+    def on_descendant_focus(self, event: DescendantFocus) -> None:
+        self._focused_last = self.focused_panel() or self._focused_last
+
+    def regain_focus(self) -> None:
+        """Where the panel with the focus was hidden for want of room, the focus is nowhere: give it back."""
+        if (self.id or "").removesuffix("-tab") != self.view.tab or not self.is_attached or self.focused_panel():
+            return
+        seen = [name for name in (self._focused_last, self.first, *self.order) if name in self.panels]
+        name = next((name for name in seen if self.panels[name].focusable), "")
+        if name:
+            self.screen.set_focus(self.panels[name], scroll_visible=False)
 
     def place_panels(self) -> None:
         self.place(self.size.width, self.size.height)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import time
-from array import array
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -17,9 +15,10 @@ from emmy_tui.desk import Desk
 from emmy_tui.dialogs import Reading
 from emmy_tui.export import Record, ask_format, candidate_record
 from emmy_tui.filter import EXAMPLE, BadFilter, Filter, parse_filter
-from emmy_tui.knob_words import long_words
-from emmy_tui.outlet import Outlet
+from emmy_tui.knob_words import long_words, short_words
+from emmy_tui.outlet import Outlet, command_text
 from emmy_tui.pareto import FrontChoice, read_front
+from emmy_tui.pin_watch import PinWatch
 from emmy_tui.pinning import Pinning
 from emmy_tui.prompt import Prompt
 from emmy_tui.source import Again
@@ -27,10 +26,12 @@ from emmy_tui.steering import Steering
 from emmy_tui.tabs.tab import Tab, tab_bindings
 from emmy_tui.text import Line
 from emmy_tui.variant_detail import Detail, command_of, compare_lines, detail_lines, read_detail
+from emmy_tui.variant_query import Found, read_found
+from emmy_tui.verdicts import read_verdict
 from emmy_tui.view import View
 from emmy_tui.widgets.kernel_name import kernel_name
-from emmy_tui.widgets.panel import Panel
-from emmy_tui.widgets.variant_list import SORTS, Shown, VariantList
+from emmy_tui.widgets.panel import ListPanel, Panel
+from emmy_tui.widgets.variant_list import SORTS, Shown, VariantList, sort_of
 from engine.deploy import Listed
 from engine.snapshot import KernelRow
 from engine.store import Candidate, CandidateQuery, Store
@@ -54,15 +55,6 @@ class VariantReading(Reading):
         super().__init__(view, lines, "Variant", "a counts PTX and SASS  esc closes")
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The answer to one query."""
-
-    numbers: array[int]
-    contexts: tuple[tuple[str, str, int], ...]
-    context: str
-
-
 class VariantsTab(Tab):
     """Asks the desk when the kernel, the filter, the order or the run moved."""
 
@@ -83,9 +75,13 @@ class VariantsTab(Tab):
         self._contexts: tuple[tuple[str, str, int], ...] = ()
         self._own_context = ""
         self._kernel = ""
-        self._held = ""
+        self._knobs: frozenset[str] = frozenset()
+        self._blank = True
+        """Whether the names of the shown kernel's knobs are still to be read."""
+        self._held: KernelRow | None = None
         self._log_version = -1
         self._asked_at = 0.0
+        self._pin_watch = PinWatch(desk, self.ask)
 
     def compose(self) -> ComposeResult:
         yield self.list
@@ -119,14 +115,17 @@ class VariantsTab(Tab):
         self.hold()
 
     def hold(self) -> None:
-        """Stay with the kernel that is shown now: a run that goes on to the next one must not turn the page."""
-        self._held = self.view.kernel.kernel if self.view.kernel else ""
+        """Stay with the kernel that is shown now: a run that goes on to the next one, or another run that begins, must
+        not turn the page."""
+        self._held = self.view.kernel
 
     def kernel_here(self) -> KernelRow | None:
-        return self.view.snapshot.kernels.get(self._held) or self.view.kernel
+        """The kernel of the page. A run that doesn't know it takes nothing from what the database holds of it."""
+        held = self._held
+        return self.view.kernel if held is None else self.view.snapshot.kernels.get(held.kernel, held)
 
     def reset(self) -> None:
-        self._kernel, self._own_context, self._held = "", "", ""
+        self._log_version = -1
         self.list.marked = None
 
     def update(self, touched: set[str]) -> None:
@@ -136,6 +135,7 @@ class VariantsTab(Tab):
         version = self.view.snapshot.versions.get("log", 0)
         if key != self._kernel or (version != self._log_version and time.monotonic() - self._asked_at > FRESH_S):
             self.ask()
+        self._pin_watch.look()
 
     def ask(self) -> None:
         """Put the query as it stands."""
@@ -144,8 +144,9 @@ class VariantsTab(Tab):
             self.list.forget("No kernel yet")
             return
         key = kernel.kernel if kernel else ""
-        self._held = self._held or key
-        if key != self._kernel:
+        self._held = self._held or kernel
+        moved = key != self._kernel
+        if moved:
             self._kernel, self._own_context, self._contexts = key, "", ()
         self._asked_at = time.monotonic()
         self._log_version = self.view.snapshot.versions.get("log", 0)
@@ -153,10 +154,21 @@ class VariantsTab(Tab):
         query = CandidateQuery(
             key, self._filter.kernel_text, context, self._filter.conditions, self._sort, self._descending
         )
-        label = f"kernels {self._filter.kernel_text}" if self._filter.kernel_text else kernel.label if kernel else ""
-        self._desk.ask("variants", _question(query), lambda found: self._found(found, query, label), self.list.forget)
+        name = kernel_name(kernel, self.view.snapshot) if kernel else ""
+        label = f"kernels {self._filter.kernel_text}" if self._filter.kernel_text else name
+        question = read_found(query, self._filter.predicted, self.list.predictions, with_knobs=moved or self._blank)
+        self._blank, self.waiting = self._blank or moved, True
+        self._desk.ask("variants", question, lambda found: self._found(found, query, label), self._none)
+
+    def _none(self, sentence: str) -> None:
+        self.waiting = False
+        self.list.forget(sentence)
+        self.app.paint_frame()  # type: ignore[attr-defined]
 
     def _found(self, found: Found, query: CandidateQuery, label: str) -> None:
+        self.waiting = False
+        if found.knobs is not None and query.kernel == self._kernel:
+            self._knobs, self._blank = found.knobs, False
         if not query.kernel_text:
             self._contexts, self._own_context = found.contexts, found.context
         gpus = {key: gpu for key, gpu, _ in found.contexts}
@@ -174,7 +186,7 @@ class VariantsTab(Tab):
 
         def judge(text: str) -> str:
             try:
-                parse_filter(text)
+                parse_filter(text, self._knobs)
             except BadFilter as error:
                 return str(error)
             return ""
@@ -186,7 +198,7 @@ class VariantsTab(Tab):
 
     def set_filter(self, text: str) -> None:
         """Show only the rows that pass; raises BadFilter for what can't be understood."""
-        self._filter, self._filter_text = parse_filter(text), text.strip()
+        self._filter, self._filter_text = parse_filter(text, self._knobs), text.strip()
         self.ask()
 
     def action_clear_filter(self) -> None:
@@ -194,6 +206,16 @@ class VariantsTab(Tab):
 
     def action_sort(self) -> None:
         self._sort = SORTS[(SORTS.index(self._sort) + 1) % len(SORTS)]
+        self.ask()
+
+    def on_list_panel_heading(self, message: ListPanel.Heading) -> None:
+        """A click on a heading sorts by it; on the one that sorts already, it turns the order round."""
+        message.stop()
+        sort = sort_of(message.word, self.view.glyphs)
+        if sort == self._sort:
+            self._descending = not self._descending
+        elif sort:
+            self._sort = sort
         self.ask()
 
     def action_reverse(self) -> None:
@@ -244,6 +266,8 @@ class VariantsTab(Tab):
         row = self.list.current_row()
         if row is not None:
             act(row)
+        elif self.items:
+            self._outlet.warn("this row is still being read")
 
     def action_mark(self) -> None:
         self._with_row(self._mark)
@@ -256,9 +280,13 @@ class VariantsTab(Tab):
         elif first.number == row.number:
             self.list.marked = None
         else:
-            width = max(30, min(90, self.app.size.width - 6))
-            lines = compare_lines(first, row, width, self.view.glyphs)
-            self.app.push_screen(Reading(self.view, lines, "A and B"))
+
+            def compare(verdict: str) -> None:
+                width = max(30, min(90, self.app.size.width - 6))
+                lines = compare_lines(first, row, verdict, width, self.view.glyphs)
+                self.app.push_screen(Reading(self.view, lines, "A and B"))
+
+            self._desk.ask("verdict", read_verdict(first, row), compare, self._outlet.warn)
         self.list.repaint()
 
     def action_copy_knobs(self) -> None:
@@ -266,10 +294,13 @@ class VariantsTab(Tab):
 
     def action_copy_command(self) -> None:
         def copy(command: str) -> None:
-            if command:
-                self._outlet.copy(command, "command")
-            else:
+            if not command:
                 self._outlet.warn("no run says how this row was measured")
+                return
+            try:
+                self._outlet.copy(command_text(command), "command")
+            except ValueError:
+                self._outlet.warn("the recorded command is none that a shell can be given, so it is not copied")
 
         self._with_row(
             lambda row: self._desk.ask("command", lambda store: command_of(store, row), copy, self._outlet.warn)
@@ -284,7 +315,14 @@ class VariantsTab(Tab):
                 self._pinning.pin(row.label, row.kernel, row.context, Schedule.of(row.schedule), note.strip())
 
         hint = "enter pins it, with or without a note; esc leaves"
-        self.app.push_screen(Prompt(self.view, f"Pin {long_words(row.schedule)}. Note:", hint=hint), pin)
+        self.app.push_screen(Prompt(self.view, f"{self._pin_words(row)}. Note:", hint=hint), pin)
+
+    def _pin_words(self, row: Candidate) -> str:
+        """Which kernel and schedule a pin is of, in one line of the prompt."""
+        known = self.view.snapshot.kernels.get(row.kernel)
+        name = kernel_name(known, self.view.snapshot) if known else row.label
+        full = f"Pin {name}: {long_words(row.schedule)}"
+        return full if len(full) + 8 <= self.app.size.width else f"Pin {name}: {short_words(row.schedule)}"
 
     def action_unpin(self) -> None:
         self._with_row(lambda row: self._pinning.unpin(row.label, row.kernel, row.context))
@@ -332,15 +370,3 @@ class VariantsTab(Tab):
             self._desk.ask("export", read, then, self._outlet.warn)
 
         ask_format(self.app, self.view, self._outlet, "variants", ask)
-
-
-def _question(query: CandidateQuery) -> Callable[[Store], Found]:
-    def question(store: Store) -> Found:
-        if query.kernel_text:
-            return Found(store.candidate_numbers(query), (), "")
-        contexts = store.kernel_contexts(query.kernel)
-        known = {key for key, _, _ in contexts}
-        context = query.context if query.context in known else contexts[0][0] if contexts else ""
-        return Found(store.candidate_numbers(replace(query, context=context)), contexts, context)
-
-    return question

@@ -28,6 +28,18 @@ class PairOrder(StrEnum):
     TIME = "time"
 
 
+_ORDERS = {
+    "kernel": PairOrder.RUN,
+    **dict.fromkeys(("A", "B", "us"), PairOrder.TIME),
+    **dict.fromkeys(("A/B", "interval", "verdict"), PairOrder.RATIO),
+}
+
+
+def pair_order_of(heading: str) -> PairOrder | None:
+    """The order that a word of the headings stands for."""
+    return _ORDERS.get(heading)
+
+
 def _widths(width: int) -> tuple[int, int, int, int]:
     """Of kernel, interval, regime and what differs; 0 leaves a column out."""
     fixed = 2 * (TIME + 1) + RATIO + 1 + VERDICT + 1

@@ -9,6 +9,7 @@ from emmy_tui.deploying import Deploys
 from emmy_tui.knob_words import long_words, short_words
 from emmy_tui.text import Glyphs, Line, Tone, clean, left, right, wrap
 from emmy_tui.view import View
+from emmy_tui.widgets.kernel_name import suffixed, told_apart
 from emmy_tui.widgets.panel import ListPanel, titled
 from engine.deploy import Evidence, Source
 
@@ -30,9 +31,11 @@ def _widths(width: int) -> tuple[int, int, int]:
     return kernel, shape, max(8, width - fixed)
 
 
-def deploy_line(one: Deploys, width: int, glyphs: Glyphs) -> Line:
+def deploy_line(one: Deploys, width: int, glyphs: Glyphs, suffix: str = "") -> Line:
+    """One kernel; `suffix` tells it from others of the same label, where no column of shapes does."""
     kernel, shape, knobs = _widths(width)
-    spans: Line = [(left(clean(one.label, glyphs), kernel, glyphs) + " ", Tone.PLAIN)]
+    name = suffixed(clean(one.label, glyphs), "" if shape else suffix, kernel, glyphs)
+    spans: Line = [(left(name, kernel) + " ", Tone.PLAIN)]
     if shape:
         spans.append((left(clean(one.shape, glyphs), shape, glyphs) + " ", Tone.DIM))
     if one.chosen is None:
@@ -105,7 +108,9 @@ class DeployList(ListPanel):
         return [(text + " " + left("decided by", SOURCE), Tone.DIM)]
 
     def rows(self, start: int, count: int, width: int) -> list[Line]:
-        return [deploy_line(one, width, self.view.glyphs) for one in self.found[start : start + count]]
+        suffixes = told_apart((one.kernel, one.label) for one in self.found)
+        shown = self.found[start : start + count]
+        return [deploy_line(one, width, self.view.glyphs, suffixes[one.kernel]) for one in shown]
 
     def current(self) -> Deploys | None:
         return self.found[self.cursor] if self.cursor < len(self.found) else None

@@ -221,6 +221,11 @@ class EventLog(ListPanel):
             self.top += place - self.cursor
             self.cursor = place
 
+    def lines(self, width: int, height: int) -> list[Line]:
+        if self.following:
+            self.top = len(self._entries)
+        return super().lines(width, height)
+
     def rows(self, start: int, count: int, width: int) -> list[Line]:
         shown = self._entries[start : start + count]
         return [entry_line(entry, self.view.snapshot, width, self.view.glyphs) for entry in shown]

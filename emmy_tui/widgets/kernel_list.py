@@ -31,6 +31,18 @@ class KernelOrder(StrEnum):
     TIME = "time"
 
 
+_ORDERS = {
+    **dict.fromkeys(("kernel", "shape"), KernelOrder.RUN),
+    **dict.fromkeys(("best", "us", "deploy"), KernelOrder.TIME),
+    **dict.fromkeys(("of", "all"), KernelOrder.COST),
+}
+
+
+def order_of(heading: str) -> KernelOrder | None:
+    """The order that a word of the headings stands for."""
+    return _ORDERS.get(heading)
+
+
 @dataclass(frozen=True, slots=True)
 class Columns:
     """Widths of the columns for a panel of some width; 0 leaves one out."""
@@ -210,7 +222,7 @@ class KernelList(ListPanel):
     def footing(self, width: int, height: int) -> list[Line]:
         if height < TOTALS_FROM or width < 40:
             return []
-        return [[], *total_lines(self.view, width)]
+        return [[], *([] if self.view.reading else total_lines(self.view, width))]
 
     def ordered(self) -> list[KernelRow]:
         """All kernels in the order of the list. What has no time comes last; reversed, first.

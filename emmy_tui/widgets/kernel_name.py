@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 from emmy_tui.text import UNICODE, Glyphs, crop, width_of
 from engine.snapshot import KernelRow, Snapshot
@@ -36,3 +37,30 @@ def short_name(row: KernelRow, snapshot: Snapshot, width: int, glyphs: Glyphs = 
     shape = telling_shape(row, snapshot)
     room = max(SHORT, width - width_of(shape) - 1)
     return f"{crop(row.label, room, glyphs)} {shape}"
+
+
+SUFFIX = 4
+"""Characters of a structural key that tell kernels of one label apart, where that many do."""
+
+
+def told_apart(kernels: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """What each kernel's label needs beside it, by its key, of (key, label): "" where the label is the only one of its
+    kind, else as many characters of the key as tell all of that label apart."""
+    keys: dict[str, set[str]] = {}
+    for key, label in kernels:
+        keys.setdefault(label, set()).add(key)
+    suffixes: dict[str, str] = {}
+    for alike in keys.values():
+        longest = max(len(key) for key in alike)
+        least = next(
+            (size for size in range(SUFFIX, longest) if len({key[:size] for key in alike}) == len(alike)), longest
+        )
+        suffixes |= {key: key[:least] if len(alike) > 1 else "" for key in alike}
+    return suffixes
+
+
+def suffixed(label: str, suffix: str, width: int, glyphs: Glyphs = UNICODE) -> str:
+    """Label and suffix in at most `width` cells; the label is cut before the suffix is."""
+    if not suffix:
+        return crop(label, width, glyphs)
+    return crop(f"{crop(label, max(1, width - width_of(suffix) - 1), glyphs)} {suffix}", width, glyphs)

@@ -19,7 +19,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from emmy_tui.actions import bindings
-from emmy_tui.text import Line, Tone, both_ends, fit_line, line_width, width_of, wrap
+from emmy_tui.text import Line, Tone, both_ends, fit_line, line_width, plain, width_of, word_at, wrap
 from emmy_tui.view import View
 
 CURSOR = "cursor"
@@ -140,10 +140,9 @@ class Panel(Widget):
         framed.append(((sw + glyphs.horizontal * width + se, tone),))
         return framed
 
-    def on_focus(self) -> None:
-        self.repaint()
-
-    def on_blur(self) -> None:
+    def watch_has_focus(self, has_focus: bool) -> None:
+        """Frame and cursor follow the focus. Textual's Focus event comes to `on_focus` before `has_focus` is set."""
+        super().watch_has_focus(has_focus)
         self.repaint()
 
     def on_resize(self) -> None:
@@ -216,6 +215,14 @@ class ListPanel(Panel, can_focus=True):
             super().__init__()
             self.panel = panel
 
+    class Heading(Message):
+        """A person clicked on a heading of `panel`; `word` is what stands there."""
+
+        def __init__(self, panel: ListPanel, word: str) -> None:
+            super().__init__()
+            self.panel = panel
+            self.word = word
+
     class Entered(Message):
         """A person pressed enter on a row of `panel`, which has no answer of its own."""
 
@@ -287,6 +294,8 @@ class ListPanel(Panel, can_focus=True):
     def reveal(self) -> None:
         """Scroll so that the cursor's line is visible."""
         room = self._room(self.inner_size.height)
+        if room < 1:
+            return
         if self.cursor < self.top:
             self.top = self.cursor
         elif self.cursor >= self.top + room:
@@ -347,7 +356,10 @@ class ListPanel(Panel, can_focus=True):
 
     def on_click(self, event: events.Click) -> None:
         width, height = self.inner_size
-        line = event.y - (1 if self.framed else 0) - (self.header(width) is not None)
+        header = self.header(width)
+        line = event.y - (1 if self.framed else 0) - (header is not None)
+        if line == -1 and header is not None:
+            self.post_message(self.Heading(self, word_at(plain(header), event.x - (1 if self.framed else 0))))
         if 0 <= line < self._room(height) and self.top + line < self.count():
             self.move_to(self.top + line)
             if event.chain == 2:

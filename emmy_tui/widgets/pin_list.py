@@ -8,7 +8,9 @@ from emmy_tui import format as fmt
 from emmy_tui.knob_words import long_words, short_words
 from emmy_tui.text import Glyphs, Line, Tone, clean, left, right, wrap
 from emmy_tui.view import View
+from emmy_tui.widgets.kernel_name import suffixed, told_apart
 from emmy_tui.widgets.panel import ListPanel, titled
+from engine.measure import apart_margin
 from engine.store import PinStanding, Standing
 
 LABEL = 10
@@ -42,10 +44,11 @@ def gap_text(gap: float | None) -> str:
     return "-" if gap is None else f"{gap * 100:+.1f}%"
 
 
-def pin_line(one: PinStanding, width: int, glyphs: Glyphs) -> Line:
+def pin_line(one: PinStanding, width: int, glyphs: Glyphs, suffix: str = "") -> Line:
+    """One pin; `suffix` tells its kernel from others of the same label."""
     kernel, knobs, who, when = _widths(width)
     pin = one.stored.pin
-    text = left(clean(one.label, glyphs), kernel, glyphs) + " "
+    text = left(suffixed(clean(one.label, glyphs), suffix, kernel, glyphs), kernel) + " "
     text += left(clean(short_words(pin.schedule.as_dict()), glyphs), knobs, glyphs)
     about = f" {left(clean(pin.author, glyphs), who, glyphs)} {left(fmt.moment(pin.at), when)}" if who else ""
     numbers = right(fmt.us(one.us), 9) + right(fmt.us(one.best_us), 9) + right(gap_text(one.gap), 8)
@@ -84,7 +87,11 @@ class PinList(ListPanel):
         return header_line(width, self.view.glyphs)
 
     def rows(self, start: int, count: int, width: int) -> list[Line]:
-        return [pin_line(one, width, self.view.glyphs) for one in self.pins[start : start + count]]
+        suffixes = told_apart((one.stored.pin.kernel_key, one.label) for one in self.pins)
+        return [
+            pin_line(one, width, self.view.glyphs, suffixes[one.stored.pin.kernel_key])
+            for one in self.pins[start : start + count]
+        ]
 
     def show(self, pins: Sequence[PinStanding]) -> None:
         self.pins = pins
@@ -101,11 +108,18 @@ class PinList(ListPanel):
 
 _MEANING = {
     Standing.OK: "nothing measured is faster by more than the noise",
-    Standing.FASTER: "something faster is measured",
+    Standing.FASTER: "something is measured that is faster by more than the noise",
     Standing.UNMEASURED: "legal, and not measured in this context",
     Standing.FAILED: "it failed when it was measured",
     Standing.OTHER_CONTEXT: "the newest run used another GPU or toolchain",
 }
+
+
+def _meaning(one: PinStanding) -> str:
+    if one.standing not in (Standing.OK, Standing.FASTER):
+        return _MEANING[one.standing]
+    floor = f"{apart_margin(one.noise_share) * 100:.1f} %"
+    return f"{_MEANING[one.standing]} (noise {floor}{'' if one.noise_share is not None else ', not measured'})"
 
 
 def pin_detail(one: PinStanding, width: int, glyphs: Glyphs) -> list[Line]:
@@ -116,7 +130,7 @@ def pin_detail(one: PinStanding, width: int, glyphs: Glyphs) -> list[Line]:
         ("kernel", f"{one.label} {one.shape} {pin.kernel_key}", Tone.HEAD),
         ("pinned", long_words(pin.schedule.as_dict()), Tone.ACCENT),
         ("best now", f"{fmt.us(one.best_us)} us  {best}", Tone.PLAIN),
-        ("state", f"{_SHORT[one.standing]}: {_MEANING[one.standing]}", _TONES.get(one.standing, Tone.BUSY)),
+        ("state", f"{_SHORT[one.standing]}: {_meaning(one)}", _TONES.get(one.standing, Tone.BUSY)),
         ("by", f"{pin.author}, {fmt.moment(pin.at)}, {one.gpu}", Tone.PLAIN),
         ("note", pin.note, Tone.PLAIN),
     )

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 from emmy_tui import format as fmt
-from emmy_tui.text import Glyphs, Line, Tone, clean, fit_line, left, right, wrap
+from emmy_tui.text import Glyphs, Line, Tone, clean, crop, fit_line, left, line_width, right, wrap
 from emmy_tui.view import View
 from emmy_tui.widgets.braille import Canvas
+from emmy_tui.widgets.kernel_name import suffixed, told_apart
 from emmy_tui.widgets.panel import ListPanel, Panel, titled
 
 if TYPE_CHECKING:
@@ -86,7 +87,10 @@ class Scatter(Told, can_focus=True):
         return titled("Predicted vs measured")
 
     def note(self) -> Line:
-        return [(clean(self.label, self.view.glyphs) if self.kernel else "all kernels", Tone.DIM)]
+        if not self.kernel:
+            return [("all kernels", Tone.DIM)]
+        room = max(8, self.inner_size.width - line_width(self.title()) - 5)
+        return [(crop(clean(self.label, self.view.glyphs), room, self.view.glyphs), Tone.DIM)]
 
     def lines(self, width: int, height: int) -> list[Line]:
         pairs = self.report.pairs if self.report else ()
@@ -229,12 +233,14 @@ class TrustList(ListPanel):
 
     def rows(self, start: int, count: int, width: int) -> list[Line]:
         name, shape = self._widths(width)
-        return [self._line(one, name, shape) for one in self.kernels[start : start + count]]
+        suffixes = told_apart((one.kernel, one.label or one.family) for one in self.kernels)
+        shown = self.kernels[start : start + count]
+        return [self._line(one, name, shape, "" if shape else suffixes[one.kernel]) for one in shown]
 
-    def _line(self, one: KernelTrust, name: int, shape: int) -> Line:
+    def _line(self, one: KernelTrust, name: int, shape: int, suffix: str) -> Line:
         glyphs, ranked = self.view.glyphs, one.learned
         label = one.label or one.family or one.kernel
-        spans: Line = [(left(clean(label, glyphs), name, glyphs), Tone.PLAIN)]
+        spans: Line = [(left(suffixed(clean(label, glyphs), suffix, name, glyphs), name), Tone.PLAIN)]
         if shape:
             spans.append((" " + left(clean(one.shape, glyphs), shape, glyphs), Tone.DIM))
         cold = _number(one.cold.spearman if one.cold else None)
@@ -260,6 +266,7 @@ class ResidualList(ListPanel):
         super().__init__(view, id=id)
         self._pairs: list[PredictedPair] = []
         self._labels: dict[str, str] = {}
+        self._suffixes: dict[str, str] = {}
 
     def title(self) -> Line:
         return titled("Worst residuals")
@@ -271,6 +278,7 @@ class ResidualList(ListPanel):
         pairs = report.pairs if report else ()
         self._pairs = sorted(pairs, key=lambda pair: -abs(pair.residual))[:WORST]
         self._labels = {one.kernel: one.label or one.family for one in report.kernels} if report else {}
+        self._suffixes = told_apart(self._labels.items())
         self.repaint()
 
     def count(self) -> int:
@@ -286,7 +294,8 @@ class ResidualList(ListPanel):
             label = clean(self._labels.get(pair.kernel) or pair.family or pair.kernel, self.view.glyphs)
             off = 2 ** abs(pair.residual)
             words = f"{off:.2f}{self.view.glyphs.times} {'slower' if pair.residual > 0 else 'faster'}"
-            text = left(label, max(8, width - 34), self.view.glyphs)
+            room = max(8, width - 34)
+            text = left(suffixed(label, self._suffixes.get(pair.kernel, ""), room, self.view.glyphs), room)
             numbers = right(fmt.us(pair.predicted_us), 10) + right(fmt.us(pair.measured_us), 10)
             lines.append([(text + numbers, Tone.PLAIN), (right(words, 14), Tone.BUSY)])
         return lines
@@ -303,7 +312,8 @@ def trained_lines(report: PriorReport, width: int, glyphs: Glyphs) -> list[Line]
         [],
     ]
     for one in sorted(report.trained_on, key=lambda one: -one.rows):
-        name = f"{one.label or one.family or one.kernel} {one.shape}"
+        known = one.label or one.family
+        name = f"{known} {one.shape}" if known else f"{one.kernel[:12]}, not in this database"
         text = left(clean(name, glyphs), max(20, width - 30), glyphs)
         lines.append(
             [(text + right(fmt.plural(one.rows, "row"), 12) + "  ", Tone.PLAIN), (clean(one.gpu, glyphs), Tone.DIM)]

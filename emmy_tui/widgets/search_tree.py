@@ -176,6 +176,11 @@ class SearchTree(ListPanel):
             self.reveal()
         self.view.node = self._key.node if self._key else ""
 
+    def lines(self, width: int, height: int) -> list[Line]:
+        if self.following:
+            self.reveal()  # the panel may have another height than when the run moved last
+        return super().lines(width, height)
+
     def rows(self, start: int, count: int, width: int) -> list[Line]:
         best, running = set(self._best), self._under_way
         return [self._line(line, best, running, width) for line in self.index.lines(start, count)]

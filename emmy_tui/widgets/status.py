@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from textual.events import Click
+from textual.message import Message
+
 from emmy_tui import format as fmt
 from emmy_tui.action import TABS
 from emmy_tui.source import Mode
@@ -42,6 +45,8 @@ def state_spans(view: View) -> Line:
     if view.stop_asked_at is not None and view.busy:
         word = f"stopping {max(0, int(view.now - view.stop_asked_at))}s, ^c exits now"
     spans: Line = [(word, _STATE_TONES.get(RunState(state), Tone.PLAIN))]
+    if view.reading:
+        spans = [("reading the database", Tone.BUSY)]
     if view.frozen:
         spans.append((f"  FROZEN +{fmt.count(view.held)}", Tone.BUSY))
     if view.read_only:
@@ -68,7 +73,9 @@ def status_line(view: View, width: int) -> Line:
     elapsed = view.elapsed_s
     done = sum(row.state in (KernelState.DONE, KernelState.FAILED) for row in snapshot.kernels.values())
     ends_with: list[Line] = []
-    if snapshot.kernels:
+    if view.reading:
+        elapsed = None  # counts, sum and time of a part would be false
+    elif snapshot.kernels:
         ends_with.append([(f"{done}/{len(snapshot.kernels)} kernels", Tone.PLAIN)])
         program = program_name(view)
         of = f" {program}" if program else ""
@@ -110,14 +117,33 @@ class TabBar(Panel):
 
     framed = False
 
-    def lines(self, width: int, height: int) -> list[Line]:
+    class Pressed(Message):
+        """A person clicked on the name of a tab."""
+
+        def __init__(self, name: str) -> None:
+            super().__init__()
+            self.name = name
+
+    def _names(self, width: int) -> Line:
         short = width < SHORT_BELOW
-        start: Line = [_tab(number, name, self.view.tab == name, short) for number, name in enumerate(TABS, 1)]
+        return [_tab(number, name, self.view.tab == name, short) for number, name in enumerate(TABS, 1)]
+
+    def on_click(self, event: Click) -> None:
+        end = 0
+        for name, (text, _) in zip(TABS, self._names(self.size.width), strict=True):
+            end += width_of(text)
+            if event.x < end:
+                self.post_message(self.Pressed(f"tab_{name}"))
+                return
+
+    def lines(self, width: int, height: int) -> list[Line]:
+        start = self._names(width)
         if self.view.mode is None:
             return [start]
         room = width - line_width(start) - 3
         right_side = _database(self.view.database, room, self.view.glyphs)
-        totals = total_line(self.view, max(0, room)) if self.view.snapshot.kernels else right_side
+        shows_totals = self.view.snapshot.kernels and not self.view.reading
+        totals = total_line(self.view, max(0, room)) if shows_totals else right_side
         return [ends(start, totals, width, self.view)]
 
 

@@ -9,6 +9,7 @@ from emmy_tui import format as fmt
 from emmy_tui.knob_words import long_words, short_words
 from emmy_tui.text import Glyphs, Line, Tone, clean, left, right, wrap
 from emmy_tui.view import View
+from emmy_tui.widgets.kernel_name import suffixed, told_apart
 from emmy_tui.widgets.panel import ListPanel, titled
 from engine.store import Store, StoreError, Suggestion
 
@@ -50,9 +51,10 @@ def _widths(width: int) -> tuple[int, int, int]:
     return kernel, max(8, rest // 2), max(8, rest - rest // 2 - 1)
 
 
-def suggestion_line(row: Suggested, width: int, glyphs: Glyphs) -> Line:
+def suggestion_line(row: Suggested, width: int, glyphs: Glyphs, suffix: str = "") -> Line:
+    """One suggestion; `suffix` tells its kernel from others of the same label."""
     kernel, knobs, reason = _widths(width)
-    text = left(clean(row.label, glyphs), kernel, glyphs) + " "
+    text = left(suffixed(clean(row.label, glyphs), suffix, kernel, glyphs), kernel) + " "
     text += left(clean(short_words(row.one.schedule.as_dict()), glyphs), knobs, glyphs) + right(fmt.us(row.one.us), 9)
     return [(text + "  ", Tone.PLAIN), (left(clean(row.one.reason, glyphs), reason, glyphs), Tone.DIM)]
 
@@ -103,7 +105,9 @@ class SuggestionList(ListPanel):
         ]
 
     def rows(self, start: int, count: int, width: int) -> list[Line]:
-        return [suggestion_line(row, width, self.view.glyphs) for row in self.found[start : start + count]]
+        suffixes = told_apart((row.one.kernel_key, row.label) for row in self.found)
+        shown = self.found[start : start + count]
+        return [suggestion_line(row, width, self.view.glyphs, suffixes[row.one.kernel_key]) for row in shown]
 
     def current(self) -> Suggested | None:
         return self.found[self.cursor] if self.cursor < len(self.found) else None

@@ -12,12 +12,14 @@ from emmy_tui import format as fmt
 from emmy_tui.desk import Desk
 from emmy_tui.knob_words import short_words
 from emmy_tui.predicting import Predictions
-from emmy_tui.text import Glyphs, Line, Tone, clean, left, right
+from emmy_tui.text import Glyphs, Line, Tone, clean, crop, left, line_width, right
 from emmy_tui.view import View
 from emmy_tui.widgets.panel import ListPanel, titled
 from engine.store import Candidate, Store
 from engine.vocabulary import Regime
 
+ROWS_ROOM, FILTER_FROM = 22, 6
+"""Cells of the frame kept for the number of rows, and the least in which a part of the filter says something."""
 AROUND = 64
 KEPT = 2048
 
@@ -52,7 +54,8 @@ class Columns:
     """Widths for a panel; 0 leaves a column out. A size from 1 KiB on is in KiB.
 
     `regime` is the column that says in which regime the time that counts was taken, `predicted` the prior's time and
-    how far the measured one is from it. Where there is little room, `ranking` is there while rows are sorted by it.
+    how far the measured one is from it. Where there is little room, a column that is left out comes in while rows are
+    sorted by it, at the cost of `regime` in a very narrow panel.
     """
 
     number: int
@@ -68,14 +71,17 @@ class Columns:
     @classmethod
     def of(cls, width: int, several: bool, sort: str = "best") -> Columns:
         wide = width >= 100
-        label = 18 if several and wide else 0
-        spread, error, trial = (7, 8, 6) if wide else (0, 0, 0)
+        label = 0 if not several or not wide else 18 if width >= LABEL_FROM else 8
+        spread = 7 if wide and (not several or width >= LABEL_FROM) else 0
+        error, trial = 8 if wide or sort == "error" else 0, 6 if wide or sort == "trial" else 0
         number, regime = (7, 6) if wide else (4, 4)
+        if width < BY_FROM and sort in ("us", "error", "trial"):
+            regime = 0
         predicted = 15 if width >= PREDICTED_FROM else 0
         ranking = 8 if wide or sort == "us" else 0
         sizes = (*NUMBERS.values(), label, regime, spread, error, trial, predicted, ranking)
         fixed = number + 3 + sum(size + 1 for size in sizes if size)
-        return cls(number, label, max(12, width - fixed - STATE - 1), regime, spread, error, trial, predicted, ranking)
+        return cls(number, label, max(8, width - fixed - STATE - 1), regime, spread, error, trial, predicted, ranking)
 
 
 NUMBERS = {"best": 7, "registers": 5, "spills": 6, "shared": 5}
@@ -83,6 +89,13 @@ _REGIMES = {Regime.DEPLOY: ("deploy", "dep"), Regime.RANKING: ("rank", "rank")}
 """How the regime of a time is written, and where there is little room."""
 STATE = 4
 PREDICTED_FROM = 130
+BY_FROM, LABEL_FROM = 70, 120
+
+
+def sort_of(heading: str, glyphs: Glyphs) -> str:
+    """What a heading sorts by; "" for one that doesn't."""
+    word = heading.rstrip(glyphs.rising + glyphs.falling)
+    return next((sort for sort, head in _HEADS.items() if head == word), "")
 
 
 def header_line(columns: Columns, shown: Shown, glyphs: Glyphs) -> Line:
@@ -92,7 +105,8 @@ def header_line(columns: Columns, shown: Shown, glyphs: Glyphs) -> Line:
 
     text = right("#", columns.number) + "   "
     text += left("kernel", columns.label) + " " if columns.label else ""
-    text += left("knobs", columns.knobs) + head("best", NUMBERS["best"]) + " " + left("by", columns.regime)
+    text += left("knobs", columns.knobs) + head("best", NUMBERS["best"])
+    text += " " + left("by", columns.regime) if columns.regime else ""
     text += head("us", columns.ranking) if columns.ranking else ""
     text += " " + right("+-", columns.spread) if columns.spread else ""
     text += " " + right("predicted", 9) + right("off%", columns.predicted - 9) if columns.predicted else ""
@@ -119,8 +133,9 @@ def variant_line(
 
 def _numbers(row: Candidate, columns: Columns, glyphs: Glyphs, predicted: float | None) -> Line:
     words = _REGIMES[row.regime] if row.regime is not None else ("-", "-")
-    spans: Line = [(" " + right(fmt.us(row.best_us), NUMBERS["best"]) + " ", Tone.PLAIN)]
-    spans.append((left(words[columns.regime < 6], columns.regime), Tone.DIM))
+    spans: Line = [(" " + right(fmt.us(row.best_us), NUMBERS["best"]), Tone.PLAIN)]
+    if columns.regime:
+        spans.append((" " + left(words[columns.regime < 6], columns.regime), Tone.DIM))
     if columns.ranking:
         spans.append((" " + right(fmt.us(row.us), columns.ranking), Tone.PLAIN))
     if columns.spread:
@@ -169,14 +184,19 @@ class VariantList(ListPanel):
         glyphs = self.view.glyphs
         shown = self.shown
         gpu = f"{glyphs.dot} {clean(shown.gpu, glyphs)}" if shown.gpu and self.size.width >= 100 else ""
-        return titled("Variants", clean(shown.kernel, glyphs), gpu)
+        room = max(8, self.inner_size.width - line_width(titled("Variants", gpu)) - ROWS_ROOM)
+        return titled("Variants", crop(clean(shown.kernel, glyphs), room, glyphs), gpu)
 
     def note(self) -> Line:
         glyphs = self.view.glyphs
         text = fmt.plural(len(self.numbers), "row")
-        if self.shown.filter_text:
-            return [(f"/ {clean(self.shown.filter_text, glyphs)} ", Tone.ACCENT), (f"{glyphs.dot} {text}", Tone.DIM)]
-        return [(text, Tone.DIM)] if self.numbers else []
+        if not self.shown.filter_text:
+            return [(text, Tone.DIM)] if self.numbers else []
+        count = f"{glyphs.dot} {text}"
+        room = self.inner_size.width - line_width(self.title()) - len(count) - 8
+        if room < FILTER_FROM:
+            return [(f"/ {count}", Tone.DIM)]
+        return [(f"/ {crop(clean(self.shown.filter_text, glyphs), room, glyphs)} ", Tone.ACCENT), (count, Tone.DIM)]
 
     def empty(self) -> str:
         return self.said

@@ -356,6 +356,8 @@ class ScriptedSource:
         self.dropped = 0
         self.locate = locate
         self.badges: tuple[str, ...] = ()
+        self.reading = False
+        self.trouble = ""
         self.asked: list[str] = []
         self.waiting = list(events)
         self._per_drain = per_drain

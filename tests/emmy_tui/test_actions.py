@@ -46,7 +46,15 @@ EVERY_NOW = [
         TABS,
         (
             {"writable": False},
-            {"undoable": True, "filtered": True, "contexts": 2, "corners": 1, "compiles": 1, "middle": "plan"},
+            {
+                "undoable": True,
+                "filtered": True,
+                "contexts": 2,
+                "corners": 1,
+                "compiles": 1,
+                "middle": "plan",
+                "returns": True,
+            },
         ),
     )
     for focus in FOCUSED[tab]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,7 +22,8 @@ class Here:
 
     def __init__(self) -> None:
         self.calls: list[Callable[[], None]] = []
-        self.desk = Desk(self.calls.append)
+        self.warned: list[str] = []
+        self.desk = Desk(self.calls.append, self.warned.append)
         self.answers: list[object] = []
         self.sentences: list[str] = []
 
@@ -27,12 +31,15 @@ class Here:
         self.desk.ask(topic, question, self.answers.append, self.sentences.append)
 
     def wait(self) -> None:
+        self.until(lambda: not self.desk.busy)
+
+    def until(self, condition: Callable[[], bool]) -> None:
         ends = time.monotonic() + 10
-        while self.desk.busy and time.monotonic() < ends:
+        while not condition():
+            assert time.monotonic() < ends
             while self.calls:
                 self.calls.pop(0)()
             time.sleep(0.002)
-        assert not self.desk.busy
 
 
 @pytest.fixture
@@ -95,6 +102,7 @@ def test_a_write_closes_its_writer_and_the_reader_sees_it(here: Here, database: 
         store.record_pin(key, schedule, store.kernel_contexts(key)[0][0], author="ana")
 
     here.desk.write(act, here.answers.append, here.sentences.append)
+    here.wait()
     here.ask("pins again", lambda store: len(store.pins()))
     here.wait()
     assert here.answers == [0, None, 1]
@@ -112,3 +120,67 @@ def test_a_replaced_file_is_opened_again(here: Here, database: Path, tmp_path: P
     here.ask("rows", lambda store: sum(found.ok + found.failed for found in store.variants()))
     here.wait()
     assert here.answers[-1] == 5
+
+
+@contextmanager
+def locked_elsewhere(database: Path) -> Iterator[None]:
+    """Another process has the write lock."""
+    program = (
+        "import sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None); c.execute('BEGIN EXCLUSIVE')\n"
+        "print('locked', flush=True); sys.stdin.read(); c.execute('ROLLBACK')"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(database)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdin is not None
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        yield
+        holder.stdin.close()
+
+
+def forbid(store: Store) -> object:
+    return store.forbid({"NUM_WARPS": 4}, family="contraction", author="ana").id
+
+
+def test_a_write_waits_for_a_lock_aloud_and_holds_up_no_reading(here: Here, database: Path) -> None:
+    here.desk.connect(lambda: database)
+    with locked_elsewhere(database):
+        here.desk.write(forbid, here.answers.append, here.sentences.append)
+        here.ask("kernels", lambda store: len(store.kernels()))
+        here.until(lambda: bool(here.answers and here.warned))
+        assert here.answers == [2]
+        assert here.warned == ["tune.db is locked by another process: waiting for it, nothing is stored yet"]
+        assert here.desk.busy
+    here.wait()
+    assert (here.answers, here.sentences) == ([2, 1], [])
+
+
+def test_a_lock_that_stays_ends_in_one_sentence(here: Here, database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.store.connection.BUSY_S", 0.2)
+    monkeypatch.setattr("engine.store.connection.WORD_S", 0.1)
+    here.desk.connect(lambda: database)
+    kept: list[str] = []
+    with locked_elsewhere(database):
+        here.desk.write(forbid, here.answers.append, here.sentences.append, lambda: kept.append("again"))
+        here.wait()
+    assert here.answers == []
+    (sentence,) = here.sentences
+    assert "stayed locked by another process" in sentence
+    assert "nothing was stored" in sentence
+    assert kept == ["again"]
+    here.ask("corners", lambda store: len(store.forbidden()))
+    here.wait()
+    assert here.answers == [0]
+
+
+def test_writes_keep_their_order(here: Here, database: Path) -> None:
+    here.desk.connect(lambda: database)
+    for number in range(8):
+        here.desk.write(
+            lambda store, number=number: store.forbid({"NUM_WARPS": number}, family="f", author="ana").id,
+            here.answers.append,
+            here.sentences.append,
+        )
+    here.wait()
+    assert here.answers == list(range(1, 9))

@@ -9,7 +9,8 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emmy_tui.export import FORMATS, export_text
+from emmy_tui.export import FORMATS, calm_json, export_text
+from emmy_tui.text import clean, escaped
 
 TEXT = st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=20)
 RECORDS = st.lists(
@@ -32,7 +33,7 @@ def test_csv_has_a_column_for_every_name(records: list[dict[str, object]]) -> No
         for row, record in zip(rows, records, strict=True):
             for name, value in record.items():
                 if isinstance(value, str):
-                    assert row[name] == value
+                    assert row[name] == escaped(value)
 
 
 @given(RECORDS)
@@ -46,3 +47,18 @@ def test_markdown_is_a_table(records: list[dict[str, object]]) -> None:
 
 def test_every_format_ends_with_a_line() -> None:
     assert all(export_text([{"a": 1}], ending).endswith("\n") for ending in FORMATS)
+
+
+@given(st.lists(st.dictionaries(st.just("a"), st.text(max_size=20), min_size=1), min_size=1, max_size=3))
+def test_nothing_that_acts_on_a_terminal_is_exported(records: list[dict[str, object]]) -> None:
+    for ending in FORMATS:
+        text = export_text(records, ending)
+        assert all(clean(line) == line for line in text.split("\n"))
+        assert text.count("\n") == export_text([{"a": "x"}] * len(records), ending).count("\n")
+    assert json.loads(export_text(records, "json")) == records
+
+
+@given(st.text())
+def test_json_says_the_same_however_it_was_written(text: str) -> None:
+    for ascii_only in (True, False):
+        assert json.loads(calm_json(json.dumps({"a": text}, indent=1, ensure_ascii=ascii_only))) == {"a": text}

@@ -2,41 +2,50 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emmy_tui.filter import NAMES, BadFilter, Filter, filter_text, parse_filter
+from emmy_tui import format as fmt
+from emmy_tui.filter import NAMES, OFF, PREDICTED, BadFilter, Filter, near_names, parse_filter
+from emmy_tui.text import UNICODE, plain
+from emmy_tui.widgets.variant_list import Columns, Shown, header_line
 from engine.knobs import KNOBS
 from engine.store import Compared, Condition
 
-VALUES = st.text(st.characters(exclude_characters='"', exclude_categories=("Cs",)), max_size=12).filter(
-    lambda text: text == text.strip('"')
-)
-NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
-NUMERIC = st.sampled_from(("us", "low", "high", "deploy", "registers", "spills", "shared", "error", "trial"))
-EQUAL = st.sampled_from((Compared.IS, Compared.IS_NOT))
-CONDITIONS = st.one_of(
-    st.builds(Condition, NUMERIC, st.sampled_from(Compared), NUMBERS),
-    st.builds(Condition, st.sampled_from(("failure", "cause", "run")), EQUAL, VALUES),
-    st.builds(Condition, st.just("st"), EQUAL, st.sampled_from(("ok", "failed", "o*"))),
-    st.builds(Condition, st.just("regime"), EQUAL, st.sampled_from(("ranking", "deploy"))),
-    st.builds(Condition, st.sampled_from(sorted(KNOBS)), EQUAL, VALUES),
-    st.builds(
-        Condition,
-        st.sampled_from(sorted(KNOBS)),
-        st.sampled_from((Compared.BELOW, Compared.AT_MOST, Compared.ABOVE, Compared.AT_LEAST)),
-        NUMBERS,
-    ),
-)
-FILTERS = st.builds(
-    Filter, st.lists(CONDITIONS, max_size=5).map(tuple), VALUES.filter(lambda text: not text or text.strip())
-)
+WORDS = st.text(st.characters(exclude_characters='"', exclude_categories=("Cs",)), max_size=12)
+FIGURES = st.floats(allow_nan=False, allow_infinity=False)
+FIELDS = {"us": "best", "ranking": "us", "regs": "registers", "spill": "spills", "smem": "shared", "low": "low"}
 
 
-@given(FILTERS)
-def test_what_is_written_is_read_back(wanted: Filter) -> None:
-    assert parse_filter(filter_text(wanted)) == wanted
+@given(st.sampled_from(sorted(FIELDS)), st.sampled_from(Compared), FIGURES)
+def test_a_number_is_read_as_it_is_written(name: str, compared: Compared, number: float) -> None:
+    (one,) = parse_filter(f"{name}{compared}{number!r}").conditions
+    assert (one.field, one.compared, one.value) == (FIELDS[name], compared, number)
+    assert one.within >= 0.0
+    assert compared in (Compared.IS, Compared.IS_NOT) or one.within == 0.0
+
+
+@given(st.sampled_from(("failure", "cause", "run", *sorted(KNOBS))), st.booleans(), WORDS)
+def test_a_quoted_text_is_read_as_it_is_written(name: str, equals: bool, text: str) -> None:
+    compared = Compared.IS if equals else Compared.IS_NOT
+    assert parse_filter(f'{name}{compared}"{text}"').conditions == (Condition(name, compared, text),)
+
+
+@given(st.floats(0.001, 2e6))
+def test_a_time_equals_what_is_shown_as_it(us: float) -> None:
+    (one,) = parse_filter(f"us={fmt.us(us)}").conditions
+    assert isinstance(one.value, float)
+    assert abs(us - one.value) <= one.within
+
+
+@given(st.integers(1024, 1 << 28))
+def test_a_size_equals_what_is_shown_as_it(size: int) -> None:
+    (one,) = parse_filter(f"smem={fmt.size(size)}").conditions
+    assert isinstance(one.value, float)
+    assert abs(size - one.value) <= one.within
 
 
 @given(st.text(max_size=60))
@@ -55,7 +64,7 @@ def test_the_example_of_the_design() -> None:
     assert found.kernel_text == "matmul*"
     assert found.conditions == (
         Condition("BLOCK_M", Compared.IS, "64"),
-        Condition("us", Compared.BELOW, 20.0),
+        Condition("best", Compared.BELOW, 20.0),
         Condition("st", Compared.IS, "ok"),
         Condition("regime", Compared.IS, "deploy"),
     )
@@ -69,11 +78,82 @@ def test_the_example_of_the_design() -> None:
         ("STATUS!=OK", Condition("st", Compared.IS_NOT, "ok")),
         ('cause:"out of*"', Condition("cause", Compared.IS, "out of*")),
         ('EVICTION=""', Condition("EVICTION", Compared.IS, "")),
-        ("NewKnob=x", Condition("NewKnob", Compared.IS, "x")),
+        ("smem>96K", Condition("shared", Compared.ABOVE, 98304.0)),
+        ("smem<=1.5MiB", Condition("shared", Compared.AT_MOST, 1572864.0)),
+        ("us<1.5ms", Condition("best", Compared.BELOW, 1500.0)),
+        ("ranking>20us", Condition("us", Compared.ABOVE, 20.0)),
+        ("spill=0", Condition("spills", Compared.IS, 0.0)),
+        ("by:dep", Condition("by", Compared.IS, "deploy")),
+        ("by!=rank", Condition("by", Compared.IS_NOT, "ranking")),
+        ("regs=64", Condition("registers", Compared.IS, 64.0)),
+        ("smem=98304", Condition("shared", Compared.IS, 98304.0)),
+        ("us=1e-9999", Condition("best", Compared.IS, 0.0)),
     ],
 )
 def test_words(text: str, condition: Condition) -> None:
-    assert parse_filter(text) == Filter((condition,))
+    (found,) = parse_filter(text).conditions
+    assert replace(found, within=0.0) == condition
+
+
+def test_every_heading_is_a_name() -> None:
+    columns = Columns.of(200, True)
+    words = set(plain(header_line(columns, Shown(), UNICODE)).replace(UNICODE.rising, "").split())
+    assert words - {"#", "knobs", "+-"} <= set(NAMES)
+
+
+def test_what_the_prior_says_is_kept_apart() -> None:
+    found = parse_filter("predicted<20 off%>=10 us<30")
+    assert found.conditions == (Condition("best", Compared.BELOW, 30.0),)
+    assert found.predicted == (
+        Condition(PREDICTED, Compared.BELOW, 20.0),
+        Condition(OFF, Compared.AT_LEAST, 10.0),
+    )
+
+
+def test_equal_means_equal_to_the_digits_that_are_shown_and_typed() -> None:
+    def within(text: str) -> float:
+        return parse_filter(text).conditions[0].within
+
+    assert within("us=182.2") == pytest.approx(0.05)
+    assert within("us=182.23") == pytest.approx(0.005)
+    assert within("us=182") == pytest.approx(0.05)
+    assert within("us=123ms") == pytest.approx(500.0)
+    assert within("smem=49.5K") == pytest.approx(51.2)
+    assert within("smem=49.5K") > 0.0 == within("smem=50688")
+    assert within("error=1.2e-3") == pytest.approx(5e-5)
+    assert within("regs=64") == within("us<182.2") == 0.0
+
+
+def test_the_knobs_of_other_tuners_are_known_where_the_table_has_them() -> None:
+    knobs = frozenset({"NewKnob", "num_ctas"})
+    assert parse_filter("NewKnob=x", knobs) == Filter((Condition("NewKnob", Compared.IS, "x"),))
+    assert parse_filter("NUM_CTAS=2", knobs) == Filter((Condition("num_ctas", Compared.IS, "2"),))
+    with pytest.raises(BadFilter, match="NewKnob is no column and no knob"):
+        parse_filter("NewKnob=x")
+
+
+@pytest.mark.parametrize(
+    ("text", "near"),
+    [
+        ("BM=64", "BLOCK_M"),
+        ("BLOKC_M=64", "BLOCK_M"),
+        ("NUM_WARP=4", "NUM_WARPS"),
+        ("spil=0", "spill"),
+        ("ranknig<3", "ranking"),
+    ],
+)
+def test_a_misspelt_name_is_told_what_is_near(text: str, near: str) -> None:
+    with pytest.raises(BadFilter) as refused:
+        parse_filter(text)
+    name = text.partition("=")[0].partition("<")[0]
+    assert str(refused.value).startswith(f"{name} is no column and no knob here: perhaps ")
+    assert near in str(refused.value)
+
+
+def test_nothing_is_near_to_nonsense() -> None:
+    assert near_names("ZZZ", [*KNOBS, *NAMES]) == []
+    with pytest.raises(BadFilter, match="ZZZ is no column and no knob: write one of us, ranking"):
+        parse_filter("ZZZ=1")
 
 
 @pytest.mark.parametrize(
@@ -86,7 +166,10 @@ def test_words(text: str, condition: Condition) -> None:
         ("st<ok", "st is a text: compare it with : or !="),
         ("st:good", "st is one of ok and failed, not 'good'"),
         ("regime:fast", "regime is one of ranking and deploy"),
-        ("speed<3", f"speed is no column and no knob: write one of {', '.join(NAMES)}"),
+        ("weight<3", f"weight is no column and no knob: write one of {', '.join(NAMES)}"),
+        ("smem>96X", "smem has the units b, k, m, g, not 'X': write it as in smem>96K"),
+        ("regs>9K", "regs has no unit, not 'K'"),
+        ("by:fast", "by is one of ranking and deploy"),
         ("kernel:a kernel:b", "kernel: stands twice"),
         ("kernel<a", "kernel is compared with : only"),
         ('kernel:""', "kernel: lacks its value"),

@@ -44,7 +44,7 @@ async def test_a_corner_is_forbidden_once_confirmed_listed_and_undone(database: 
         await press(app, pilot, "U")
         assert corners(database) == []
         await press(app, pilot, "U")
-        assert "Nothing was forbidden" in app.footer.said
+        assert "No forbidding is left to undo" in app.footer.said
 
 
 async def test_a_whole_family(database: Path) -> None:

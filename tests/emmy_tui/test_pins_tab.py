@@ -71,6 +71,23 @@ async def test_typing_knobs_that_were_never_measured(database: Path) -> None:
         assert app.pins.list.count() == 0
 
 
+async def test_one_knob_is_enough_and_a_name_that_is_none_is_named(database: Path) -> None:
+    app = over(database)
+    async with running(app, WIDE) as pilot:
+        await press(app, pilot, "6", "p", "ctrl+u")
+        await type_text(app, pilot, "NUM_WARP=8")
+        assert "NUM_WARP is no knob of a contraction kernel; near it are NUM_WARPS" in screen_text(app)
+        await press(app, pilot, "ctrl+u")
+        await type_text(app, pilot, "num_warps=8")
+        assert "legal; enter pins it" in screen_text(app)
+        await press(app, pilot, "enter")
+        with Store.open(database, read_only=True) as store:
+            (stored,) = store.pins()
+            best = store.best_known(matmul().key, CONTEXT.key)
+        assert best is not None
+        assert stored.pin.schedule.as_dict() == {**best.schedule.as_dict(), "NUM_WARPS": 8}
+
+
 async def test_exporting_and_importing(database: Path, tmp_path: Path) -> None:
     pin(database, 1, note="steady")
     app = over(database)
@@ -86,6 +103,10 @@ async def test_exporting_and_importing(database: Path, tmp_path: Path) -> None:
         await press(other, pilot, "enter")
         assert other.pins.list.count() == 1
         assert "1 pinned" in other.footer.said
+        await press(other, pilot, "I")
+        await type_text(other, pilot, str(file))
+        await press(other, pilot, "enter")
+        assert other.footer.said == "0 pinned, 1 was in force already"
         await press(other, pilot, "U")
         assert other.pins.list.count() == 0
         await press(other, pilot, "I")

@@ -172,7 +172,8 @@ def test_screen_health(snap_compare: SnapCompare, size: tuple[int, int]) -> None
 def test_steering_dialogs(snap_compare: SnapCompare, tmp_path: Path, keys: tuple[str, ...]) -> None:
     path = only_eight_warps_fail(fill(tmp_path / "tune.db"))
     with Store.open(path, clock=lambda: START) as store:
-        store.record_act(Acted(at=START, verb="retune", kernel=matmul().key, author="ana"))
+        acted = Acted(at=START, verb="retune", kernel=matmul().key, author="ana")
+        store.record_events(store.runs()[0].id, [acted])
     _compare(snap_compare, over(path), keys, (80, 24))
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
-from emmy_tui.database_source import DatabaseSource, latest_runs, recorded_events
+import pytest
+
+from emmy_tui.database_source import POLL_S, DatabaseSource, latest_runs, recorded_events
 from emmy_tui.source import Anew, Mode, Session, SessionSource
-from engine.events import Event, KernelFound, Logged, Measured, RunFinished, RunState, StateChanged
+from engine.events import Event, KernelFound, Logged, Measured, RunFinished, RunStarted, RunState, StateChanged
 from engine.snapshot import Snapshot, apply
 from engine.store import Store
 from tests.emmy_tui.recorded import record
@@ -155,14 +159,17 @@ def test_closing_before_it_opened_closes_it_later() -> None:
     until(lambda: bool(made) and made[0].asked == ["close"])
 
 
-def test_a_database_that_is_gone_says_so(tmp_path: Path) -> None:
-    source = DatabaseSource(tmp_path / "none.db")
-    (event,) = collected(source, 1)
-    assert isinstance(event, StateChanged)
-    assert event.state == RunState.FAILED
-    assert "none.db" in event.reason
+def test_a_database_that_is_not_there_is_named_and_read_once_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "none.db"
+    source = DatabaseSource(path)
+    until(lambda: "none.db" in source.trouble)
+    assert "FILE GONE" in source.badges
     assert source.mode is Mode.BROWSE
     assert source.capabilities == frozenset()
+    record(path, failed_events())
+    events = read_to(source, RunFinished)
+    assert not any(isinstance(event, Anew) for event in events)
+    assert (source.trouble, source.badges) == ("", ())
     source.close()
 
 
@@ -265,13 +272,111 @@ def test_a_file_that_another_one_replaced_is_read_anew(tmp_path: Path) -> None:
         source.close()
 
 
-def test_a_file_that_vanished_is_named(tmp_path: Path) -> None:
+def test_a_file_that_vanished_is_named_and_what_was_read_stays(tmp_path: Path) -> None:
     path = tmp_path / "tune.db"
     record(path, EVENTS[:60], ended=False)
     source = DatabaseSource(path)
     try:
-        collected(source, 40)
-        path.unlink()
+        events = collected(source, 40)
+        for suffix in ("", "-wal", "-shm"):
+            path.with_name(path.name + suffix).unlink(missing_ok=True)
         assert badges_when(source, lambda found: "FILE GONE" in found)
+        time.sleep(2 * POLL_S)
+        events += source.drain(500)
+        assert not any(isinstance(event, Anew) or says_failed(event) for event in events)
+        assert source.trouble == ""
+        record(path, failed_events(), target="rope")
+        later = read_to(source, RunFinished)
+        assert isinstance(next(event for event in later if isinstance(event, Anew | RunStarted)), Anew)
+        assert "FILE GONE" not in source.badges
     finally:
         source.close()
+
+
+def says_failed(event: Event) -> bool:
+    return isinstance(event, StateChanged) and event.state == RunState.FAILED
+
+
+def test_a_run_that_died_without_a_word_gives_way_to_a_newer_one(tmp_path: Path) -> None:
+    """Again and again: the second dies too, and its own events were followed till then."""
+    path, begun = tmp_path / "run.db", [event for event in EVENTS[:40] if not isinstance(event, RunStarted)]
+    record(path, begun, ended=False, target="a(x)")
+    source = DatabaseSource(path)
+    try:
+        read_to(source, Measured)
+        for target in ("a(x)", "b(x)", "a(x)"):
+            record(path, begun, ended=False, target=target)
+            events: list[Event] = []
+            until(lambda events=events, target=target: target in targets_since_anew(source, events))
+    finally:
+        source.close()
+
+
+def targets_since_anew(source: DatabaseSource, events: list[Event]) -> list[str]:
+    """What the runs are of that came after the screen began anew; those of other programs come first."""
+    events += source.drain(500)
+    places = [number for number, event in enumerate(events) if isinstance(event, Anew)]
+    later = events[places[-1] :] if places else []
+    return [event.target for event in later if isinstance(event, RunStarted)][-1:]
+
+
+Spoil = Callable[[Path], None]
+
+
+def emptied(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def garbled(path: Path) -> None:
+    path.write_bytes(b"no database at all " * 400)
+
+
+def robbed_of_a_table(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("ALTER TABLE event RENAME TO elsewhere")
+        other.commit()
+
+
+@pytest.mark.parametrize("spoil", [emptied, garbled, robbed_of_a_table])
+def test_a_file_that_can_not_be_read_is_read_once_it_can(tmp_path: Path, spoil: Spoil) -> None:
+    path = tmp_path / "tune.db"
+    record(path, failed_events())
+    whole = path.read_bytes()
+    source = DatabaseSource(path)
+    try:
+        read_to(source, RunFinished)
+        for suffix in ("-wal", "-shm"):
+            path.with_name(path.name + suffix).unlink(missing_ok=True)
+        spoil(path)
+        until(lambda: bool(source.trouble))
+        assert "\n" not in source.trouble
+        assert ("is empty" in source.trouble) == (spoil is emptied)
+        assert "CAN'T READ" in source.badges
+        assert source.drain(500) == []
+        for suffix in ("-wal", "-shm"):
+            path.with_name(path.name + suffix).unlink(missing_ok=True)
+        path.write_bytes(whole)
+        later = read_to(source, RunFinished)
+        assert isinstance(later[0], Anew)
+        assert sum(isinstance(event, RunFinished) for event in later) == 1
+        assert (source.trouble, source.badges) == ("", ())
+    finally:
+        source.close()
+
+
+def test_a_lock_is_waited_for_and_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.store.connection.BUSY_S", 0.1)
+    path = tmp_path / "tune.db"
+    record(path, failed_events())
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("PRAGMA journal_mode = DELETE")
+        other.execute("BEGIN EXCLUSIVE")
+        source = DatabaseSource(path)
+        try:
+            until(lambda: "locked by another process" in source.trouble)
+            assert source.drain(10) == []
+            other.execute("ROLLBACK")
+            read_to(source, RunFinished)
+            assert source.trouble == ""
+        finally:
+            source.close()

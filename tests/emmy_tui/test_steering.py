@@ -17,8 +17,10 @@ from emmy_tui.opening import retune_source
 from emmy_tui.refusal import BadInput
 from emmy_tui.source import Again, Mode, Source
 from emmy_tui.steering import Confirm, names
-from engine.events import Acted, KernelFinished, KernelStarted, QueueChanged
+from engine.events import Acted, KernelFinished, KernelFound, KernelStarted, QueueChanged, RunFinished
+from engine.session import TuningSession
 from engine.store import Store
+from engine.tune import Settings
 from tests.emmy_tui.looking import NOW, application, running, screen_text, showing
 from tests.emmy_tui.measured import CONTEXT, events, fill, matmul, over, press, schedules, settled
 from tests.emmy_tui.scripted import COMPILING, START, ScriptedSource, search_events
@@ -65,6 +67,24 @@ async def test_patience_goes_up_and_down_and_never_below_one() -> None:
         assert "ana asked: patience matmul 4" in screen_text(app)
 
 
+async def test_patience_right_after_a_skip_goes_to_the_next_kernel() -> None:
+    app = showing(TUNING, capabilities=VERBS)
+    async with running(app, (120, 40)) as pilot:
+        await pilot.press("x", "plus")
+        assert source_of(app).asked == ["skip 5f1c", "patience 9ab0 60"]
+        assert "linear_gelu: patience 60 once it is its turn" in app.footer.said
+        await pilot.press("x")
+        assert "no kernel is being tuned" in app.footer.said
+
+
+async def test_patience_without_a_kernel_to_come_says_so() -> None:
+    app = showing(EVENTS, capabilities=VERBS)
+    async with running(app, (120, 40)) as pilot:
+        await pilot.press("plus")
+        assert source_of(app).asked == []
+        assert "no kernel is being tuned at the moment, and none waits" in app.footer.said
+
+
 async def test_a_followed_database_is_not_steered() -> None:
     app = showing(EVENTS, mode=Mode.BROWSE, capabilities=())
     async with running(app, (120, 40)) as pilot:
@@ -92,8 +112,8 @@ async def test_marked_kernels_are_queued_behind_the_run(database: Path) -> None:
 
 async def test_acts_of_the_database_are_listed_with_who_and_when(database: Path) -> None:
     with Store.open(database) as store:
-        store.record_act(Acted(at=START, verb="retune", kernel=matmul().key, author="ana"))
-        store.record_events(store.runs()[0].id, [Acted(at=START + 1, verb="pause", author="bo")])
+        retuned = Acted(at=START, verb="retune", kernel=matmul().key, author="ana")
+        store.record_events(store.runs()[0].id, [retuned, Acted(at=START + 1, verb="pause", author="bo")])
     app = over(database)
     async with running(app, (100, 30)) as pilot:
         await press(app, pilot, "A")
@@ -106,7 +126,7 @@ class Launches:
 
     def __init__(self, refusal: str = "") -> None:
         self.wanted: list[Sequence[Again]] = []
-        self.replayed: list[Path] = []
+        self.replayed: list[tuple[Path, list[str]]] = []
         self.begun = ScriptedSource(TUNING, capabilities=VERBS)
         self._refusal = refusal
 
@@ -116,8 +136,8 @@ class Launches:
         self.wanted.append(wanted)
         return self.begun
 
-    def replay(self, path: Path) -> Source:
-        self.replayed.append(path)
+    def replay(self, path: Path, wanted: Sequence[Again]) -> Source:
+        self.replayed.append((path, [one.label for one in wanted]))
         return ScriptedSource(EVENTS, mode=Mode.REPLAY)
 
 
@@ -148,12 +168,59 @@ async def test_without_a_gpu_it_says_what_is_missing_and_offers_the_replay(datab
     async with running(app, (80, 24)) as pilot:
         await press(app, pilot, "r")
         assert "No GPU to tune on" in screen_text(app)
-        assert "there is no NVIDIA driver" in screen_text(app)
+        text = screen_text(app)
+        assert "there is no NVIDIA driver" in text
+        assert "replay the recorded search of matmul" in text
         await press(app, pilot, "enter")
-        assert launches.replayed == [database]
+        assert launches.replayed == [(database, ["matmul"])]
         assert app.view.mode is Mode.REPLAY
         await press(app, pilot, "r")
         assert not isinstance(app.screen, Confirm)
+
+
+async def test_marks_and_the_database_come_back_after_a_replay(database: Path) -> None:
+    launches = Launches("there is no NVIDIA driver on this machine; browse instead")
+    app = with_launch(database, launches)
+    async with running(app, (80, 24)) as pilot:
+        browsed, kernels = app.source, set(app.view.snapshot.kernels)
+        app.focus_panel("kernels")
+        await press(app, pilot, "backspace")
+        assert "Nothing was looked at before this" in app.footer.said
+        await press(app, pilot, "g", "m", "j", "m", "r")
+        assert "recorded search of matmul" in screen_text(app)
+        await press(app, pilot, "enter")
+        assert [labels for _, labels in launches.replayed] == [["matmul", "relu"]]
+        assert app.view.mode is Mode.REPLAY
+        assert app.view.programs == 2
+        await press(app, pilot, "2", "backspace")
+        assert app.source is browsed
+        assert app.view.mode is Mode.BROWSE
+        assert app.view.marked == kernels
+        assert set(app.view.snapshot.kernels) == kernels
+        assert app.view.tab == "live"
+        await press(app, pilot, "backspace")
+        assert app.source is browsed
+
+
+async def test_one_does_not_go_back_from_a_run_that_is_on(database: Path) -> None:
+    launches = Launches()
+    app = with_launch(database, launches)
+    async with running(app, (100, 30)) as pilot:
+        await press(app, pilot, "r", "enter", "backspace")
+        assert app.source is launches.begun
+        assert "The run is on: X stops it" in app.footer.said
+
+
+def test_a_replay_holds_the_wanted_kernels_and_no_others(tmp_path: Path) -> None:
+
+    path = fill(tmp_path / "tune.db")
+    session = TuningSession.replay(path, settings=Settings(patience=5), kernels=(matmul().key,))
+    session.start()
+    assert session.wait(60)
+    found = session.drain(100_000)
+    assert {event.kernel for event in found if isinstance(event, KernelFound)} == {matmul().key}
+    (finished,) = [event for event in found if isinstance(event, RunFinished)]
+    assert finished.best_us is not None
 
 
 async def test_a_pin_is_measured_on_demand_and_stale_ones_are_tuned_again(database: Path) -> None:

@@ -45,8 +45,19 @@ def hang():
 from engine.events import RunState, StateChanged
 FAILED = StateChanged(at=1, state=RunState.FAILED, reason="the GPU is gone: plug it in")
 source = Noisy(search_events()[:200], capabilities=() if how == "idle" else ("pause", "stop"))
+begin = lambda: None
+if how == "hang":
+    drain, calls = source.drain, iter(range(100))
+
+    def hanging(limit):
+        if next(calls) == 8:
+            Path(sys.argv[2] + ".hung").touch()
+            hang()
+        return drain(limit)
+
+    source.drain = hanging
 if how == "thread":
-    threading.Thread(target=hang, daemon=True).start()
+    begin = threading.Thread(target=hang, daemon=True).start
     source.close = hang
 if how == "engine":
     from emmy_tui.source import Mode, SessionSource
@@ -62,20 +73,28 @@ if how == "compile":
     from engine.measure.process import Nursery
     from engine.vocabulary import Target
     from tests.runtime.sources import add_source
-    nursery = Nursery()
     from tests.measure.rig import script
-    pool = CompilePool(nursery, script("fake_compiler"), 1, CompileLimits())
-    pool.submit(add_source("compile-hang"), Target(), 3)
 
-    def close():
-        pool.close()
-        nursery.close()
+    def begin():
+        nursery = Nursery()
+        pool = CompilePool(nursery, script("fake_compiler"), 1, CompileLimits())
+        pool.submit(add_source("compile-hang"), Target(), 3)
 
-    source.close = close
-    Path(sys.argv[2] + ".folder").write_text(str(nursery.folder))
+        def close():
+            pool.close()
+            nursery.close()
+
+        source.close = close
+        Path(sys.argv[2] + ".folder").write_text(str(nursery.folder))
 if how == "fail":
     source = ScriptedSource([*search_events()[:200], FAILED], capabilities=("start",))
-main.open_source = lambda options: open_broken() if how == "engine" else source
+
+def open_source(options):
+    begin()
+    Path(sys.argv[2] + ".pid").write_text(str(os.getpid()))
+    return open_broken() if how == "engine" else source
+
+main.open_source = open_source
 sys.exit(main.main(["x.db", "--log-file", sys.argv[2]]))
 """
 
@@ -154,6 +173,55 @@ def test_a_signal_restores_the_terminal(number: signal.Signals, tmp_path: Path) 
         os.kill(terminal.pid, number)
         assert terminal.ended() == 128 + number
         assert terminal.restored()
+    log = (tmp_path / "log.txt").read_text()
+    assert f"{number.name} came: leaving" in log
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT, signal.SIGQUIT])
+def test_a_program_that_dies_of_a_signal_leaves_the_terminal_as_before(number: signal.Signals, tmp_path: Path) -> None:
+    with on_terminal(tmp_path) as terminal:
+        terminal.read_until(b"Search tree")
+        os.kill(program(tmp_path), number)
+        assert terminal.ended() == 128 + number
+        assert terminal.restored()
+        after = terminal.output[terminal.output.rfind(ALTERNATE_OFF) :]
+        assert b"\x1b[?25h" in after
+        assert f"emmy-tui: ended by {number.name}; what is known is in".encode() in after
+    log = (tmp_path / "log.txt").read_text()
+    assert f"the program was ended by {number.name}" in log
+    if number is not signal.SIGKILL:
+        assert 'File "' in log, "what the threads were at"
+
+
+def test_a_screen_that_hangs_ends_by_sigquit(tmp_path: Path) -> None:
+    with on_terminal(tmp_path, "hang") as terminal:
+        terminal.read_until(b"Search tree")
+        ends = time.monotonic() + 10
+        while not (tmp_path / "log.txt.hung").exists():
+            assert time.monotonic() < ends, "it did not come to hang"
+            time.sleep(0.05)
+        os.kill(terminal.pid, signal.SIGQUIT)
+        assert terminal.ended() == 128 + signal.SIGQUIT
+        assert terminal.restored()
+    assert "in hang" in (tmp_path / "log.txt").read_text()
+
+
+def test_killing_the_first_process_ends_the_program_and_restores_the_terminal(tmp_path: Path) -> None:
+    with on_terminal(tmp_path) as terminal:
+        terminal.read_until(b"Search tree")
+        drawing = program(tmp_path)
+        os.kill(terminal.pid, signal.SIGKILL)
+        terminal.read_until(ALTERNATE_OFF)
+        ends = time.monotonic() + 10
+        while Path(f"/proc/{drawing}").exists() and "Z" not in Path(f"/proc/{drawing}/stat").read_text():
+            assert time.monotonic() < ends, "the program is left"
+            time.sleep(0.05)
+        assert terminal.restored()
+
+
+def program(tmp_path: Path) -> int:
+    """The process that draws, below the one that waits for it."""
+    return int((tmp_path / "log.txt.pid").read_text())
 
 
 def test_noise_goes_to_the_log_and_never_to_the_screen(tmp_path: Path) -> None:

@@ -12,9 +12,24 @@ from emmy_tui.dialogs import Reading
 from emmy_tui.look import Look
 from emmy_tui.pareto import FrontChoice, front
 from emmy_tui.prompt import Prompt
+from engine.events import Health
 from engine.store import CandidateQuery, Store
+from engine.vocabulary import Measurement, Regime, Schedule, Status, Timing
 from tests.emmy_tui.looking import application, rows, running, screen_text
-from tests.emmy_tui.measured import COMMAND, CONTEXT, OTHER, ROWS, events, fill, matmul, over, press, settled, type_text
+from tests.emmy_tui.measured import (
+    COMMAND,
+    CONTEXT,
+    OTHER,
+    ROWS,
+    events,
+    fill,
+    matmul,
+    over,
+    press,
+    schedules,
+    settled,
+    type_text,
+)
 from tests.emmy_tui.scripted import ScriptedSource
 
 WIDE = (160, 45)
@@ -201,6 +216,41 @@ async def test_comparing_two(database: Path) -> None:
         assert " A M" in screen_text(app)
 
 
+@pytest.mark.parametrize(
+    ("floor", "words"),
+    [
+        (0.002, "B is faster by 0.6 % in the deploy regime"),
+        (0.01, "Within noise in the deploy regime"),
+        (None, "Within noise in the deploy regime"),
+    ],
+)
+async def test_two_deploy_times_are_told_apart_by_the_measured_noise(
+    database: Path, floor: float | None, words: str
+) -> None:
+    with Store.open(database) as store:
+        (run,) = store.runs()
+        for us, schedule in zip((5.0, 5.03), schedules(matmul(), 3)[1:], strict=True):
+            samples = tuple(us * (1 + step / 20_000) for step in (-2, -1, 0, 1, 2))
+            row = Measurement(
+                matmul().key,
+                schedule,
+                Regime.DEPLOY,
+                CONTEXT.key,
+                Status.OK,
+                Timing(us, us * 0.98, us * 1.02, samples),
+            )
+            store.record_measurement(row, run=run.id)
+        if floor is not None:
+            store.record_events(
+                run.id,
+                [Health(at=1.0, search_share=0.1, gpu_idle_share=0.1, compiling=0, respawns=0, noise_share=floor)],
+            )
+    app = over(database)
+    async with running(app, WIDE) as pilot:
+        await press(app, pilot, "2", "j", "b", "k", "b")
+        assert words in " ".join(screen_text(app).split()), app.footer.said
+
+
 async def test_copying_knobs_and_the_command(database: Path) -> None:
     app = over(database)
     copied = database.parent / "copied.txt"
@@ -209,7 +259,7 @@ async def test_copying_knobs_and_the_command(database: Path) -> None:
         row = app.variants.list.current_row()
         assert row is not None
         assert copied.read_text().startswith(f"BLOCK_M={row.schedule['BLOCK_M']} BLOCK_N=")
-        assert "knobs copied; also in" in app.footer.said
+        assert "knobs copied, if the terminal takes OSC 52; also in" in app.footer.said
         await press(app, pilot, "Y")
         assert copied.read_text() == COMMAND + "\n"
 
@@ -223,13 +273,13 @@ async def test_pinning_unpinning_and_undoing(database: Path) -> None:
         await press(app, pilot, "p")
         await type_text(app, pilot, "steady")
         await press(app, pilot, "enter")
-        assert pins(database) == [(row.schedule_key, "steady")]
+        assert pins(database) == [(Schedule.of(row.schedule).key, "steady")]
         assert "⚑" in screen_text(app)
         assert "U Undo" in rows(app)[-1]
         await press(app, pilot, "u")
         assert pins(database) == []
         await press(app, pilot, "U")
-        assert pins(database) == [(row.schedule_key, "steady")]
+        assert pins(database) == [(Schedule.of(row.schedule).key, "steady")]
         await press(app, pilot, "U")
         assert pins(database) == []
         await press(app, pilot, "p", "escape")
@@ -325,7 +375,7 @@ async def test_the_front_of_time_against_registers_gives_a_pin(database: Path) -
     with Store.open(database, read_only=True) as store:
         rows = store.candidate_rows(store.candidate_numbers(CandidateQuery(matmul().key, context=CONTEXT.key))).values()
     best = front(rows)
-    assert pinned == best[0].schedule_key
+    assert pinned == Schedule.of(best[0].schedule).key
     for one in best:
         assert not any(
             other.best_us < one.best_us and other.registers < one.registers
