@@ -35,11 +35,20 @@ class Terminal:
 
     def __init__(self, command: Sequence[str], size: tuple[int, int]) -> None:
         self.began = time.monotonic()
+        self._drawing: int | None = None
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             os.environ.update({"TERM": "xterm-256color", "COLORTERM": "truecolor"})
             os.execvp(command[0], list(command))
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
+
+    @property
+    def drawing(self) -> int:
+        """The process that draws: emmy-tui's own child, whose parent only waits; else the program itself."""
+        if self._drawing is None:
+            children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
+            self._drawing = int(children[0]) if children else None
+        return self._drawing or self.pid
 
     def read(self, seconds: float, until: bytes = b"") -> bytes:
         """What is written within the time, or until `until` was."""
@@ -57,17 +66,17 @@ class Terminal:
 
     def key(self, key: bytes, until: bytes) -> tuple[float, float]:
         """Seconds from a key to the paint of what it changes, and those of them that the process waited for a core."""
-        began, waited = time.monotonic(), waited_s(self.pid)
+        began, waited = time.monotonic(), waited_s(self.drawing)
         os.write(self.fd, key)
         self.read(2.0, until)
-        return time.monotonic() - began, waited_s(self.pid) - waited
+        return time.monotonic() - began, waited_s(self.drawing) - waited
 
     def cpu_s(self) -> float:
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        fields = Path(f"/proc/{self.drawing}/stat").read_text().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def rss_mb(self) -> float:
-        lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
+        lines = Path(f"/proc/{self.drawing}/status").read_text().splitlines()
         return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
 
     def close(self) -> None:
