@@ -111,13 +111,20 @@ class TuningSession:
 
     @classmethod
     def replay(
-        cls, database: Path, *, settings: Settings, pace: float = 0.0, target: str | None = None
+        cls,
+        database: Path,
+        *,
+        settings: Settings,
+        pace: float = 0.0,
+        target: str | None = None,
+        kernels: Sequence[str] = (),
     ) -> TuningSession:
         """Search again over a recorded database, with no GPU; `pace` is seconds a candidate.
 
-        `target` picks the recorded programs whose text contains it; None takes all, one after the other.
+        `target` picks the recorded programs whose text contains it; None takes all, one after the other. With
+        `kernels`, structural keys, each of these alone is searched again instead.
         """
-        request = ReplayRequest(database, pace, target)
+        request = ReplayRequest(database, pace, target, tuple(kernels))
         return cls(partial(tune_replay, request), settings)
 
     @property

@@ -9,11 +9,20 @@ from engine.measure.counters import CounterReader, CountersError
 from engine.measure.cuda import CudaDevice
 from engine.measure.device import AssembledResult, Device, DeviceError, DeviceHealth, PairedTimes, TakesControls
 from engine.measure.fidelity import Fidelity, fidelity, misleading
-from engine.measure.gate import Deviation, tolerance, wrong_result
+from engine.measure.gate import less_exact_than_eager
 from engine.measure.generator import GeneratorError, GeneratorRequest
 from engine.measure.gpu_state import GpuState, Guard
 from engine.measure.health import Candidate, Compiling, Respawn, WorkerState
-from engine.measure.noise import Difference, NoiseFloor, apart, differences, median_interval, noise_floor
+from engine.measure.noise import (
+    UNKNOWN_FLOOR,
+    Difference,
+    NoiseFloor,
+    apart_margin,
+    differences,
+    judged_apart,
+    median_interval,
+    noise_floor,
+)
 from engine.measure.opening import open_device
 from engine.measure.process import Nursery, entry_command
 from engine.measure.regimes import REGIMES, RegimeSettings, ranking_kind
@@ -22,6 +31,7 @@ from engine.measure.replay import ReplayDevice
 __all__ = [
     "NO_OPTIMIZATION",
     "REGIMES",
+    "UNKNOWN_FLOOR",
     "Acceptance",
     "AssembledResult",
     "Assembler",
@@ -34,7 +44,6 @@ __all__ = [
     "CounterReader",
     "CountersError",
     "CudaDevice",
-    "Deviation",
     "Device",
     "DeviceError",
     "DeviceHealth",
@@ -54,13 +63,15 @@ __all__ = [
     "Respawn",
     "TakesControls",
     "WorkerState",
-    "apart",
+    "apart_margin",
     "candidates",
     "differences",
     "entry_command",
     "fidelity",
     "find_assembler",
     "judge",
+    "judged_apart",
+    "less_exact_than_eager",
     "median_interval",
     "misleading",
     "noise_floor",
@@ -70,6 +81,4 @@ __all__ = [
     "ranking_kind",
     "read_assembler",
     "read_controls",
-    "tolerance",
-    "wrong_result",
 ]

@@ -20,20 +20,20 @@ def failed(blank: Measurement, failure: Failure, build: BuildReport | None = Non
 
 def measured(blank: Measurement, compiled: BuildReport, answer: Message) -> Measurement:
     measurement = replace(blank, build=compiled, error=_finite(answer.get("error")), run_s=answer.get("run_s"))
-    if failure := _failure(answer):
+    if failure := failure_in(answer):
         return replace(measurement, failure=failure)
     build = _merged(compiled, answer.get("build") or {})
     return replace(measurement, status=Status.OK, timing=_timing(answer), build=build)
 
 
 def assembled(answer: Message) -> AssembledResult:
-    if failure := _failure(answer):
+    if failure := failure_in(answer):
         return AssembledResult(None, _finite(answer.get("error")), failure)
     return AssembledResult(_timing(answer), _finite(answer.get("error")))
 
 
 def paired(answer: Message) -> PairedTimes:
-    if failure := _failure(answer):
+    if failure := failure_in(answer):
         return PairedTimes(failure=failure)
     return PairedTimes(tuple(tuple(map(float, of_one)) for of_one in answer["windows"]))
 
@@ -63,7 +63,8 @@ def _merged(compiled: BuildReport, loaded: Mapping[str, Any]) -> BuildReport:
     )
 
 
-def _failure(answer: Message) -> Failure | None:
+def failure_in(answer: Message) -> Failure | None:
+    """What went wrong, if the answer says that something did."""
     failure = answer.get("failure")
     return Failure(FailureKind(failure["kind"]), failure["cause"]) if failure else None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from engine.measure.gate import Deviation, largest_norm, tolerance, wrong_result
+from engine.measure.gate import largest_norm, less_exact_than_eager
 from engine.runtime import Case, Launch, compare, poison
 from engine.vocabulary import Failure
 
@@ -26,12 +26,8 @@ def check_once(launch: Launch, case: Case, references: Sequence[torch.Tensor]) -
     """The error of one run on poisoned outputs. Raises Rejected if it is too large."""
     poison(case.written, case.poison_byte)
     launch()
-    found = [Deviation(*pair) for pair in compare(case.outputs, references)]
-    limits = [
-        tolerance(Deviation(*eager), str(output.dtype).removeprefix("torch."))
-        for eager, output in zip(case.eager, case.outputs, strict=True)
-    ]
+    found = compare(case.outputs, references)
     error = largest_norm(found)
-    if failure := wrong_result(found, limits):
+    if failure := less_exact_than_eager(found, case.eager, [str(output.dtype) for output in case.outputs]):
         raise Rejected(failure, error)
     return error

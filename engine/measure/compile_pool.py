@@ -17,19 +17,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from engine.codegen import KernelSource
+from engine.measure.answers import failure_in
 from engine.measure.channel import ChannelClosed, Message
 from engine.measure.device import DeviceError
 from engine.measure.health import NOBODY, REMEMBERED_RESPAWNS, Candidate, Compiling, Respawn
-from engine.measure.process import Child, Nursery
+from engine.measure.process import ROOM_RETRY_S, Child, Nursery
 from engine.vocabulary import BuildReport, Failure, FailureKind, Target
 
 REMEMBERED = 256
 """Compiles that a second request joins: a deploy candidate follows its ranking one closely, and Triton's cache has the
 rest. Each holds its request, so many would be a leak."""
-
-
-ROOM_RETRY_S = 2.0
-"""How often a compile that finds no space on the disk is tried again, in seconds."""
 TOO_LONG = Failure(FailureKind.COMPILE_TIMEOUT, "compiling took far longer than that of other candidates")
 ENDED = Failure(FailureKind.COMPILE_TIMEOUT, "a person ended its compile")
 
@@ -257,8 +254,8 @@ class CompilePool:
         if full := answer.get("full"):
             return str(full)
         build = BuildReport(**answer["build"])
-        if failure := answer.get("failure"):
-            return CompileReply(build, Failure(FailureKind(failure["kind"]), failure["cause"]))
+        if failure := failure_in(answer):
+            return CompileReply(build, failure)
         if build.compile_s is not None:
             self._seen.append(build.compile_s)
         return CompileReply(build)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from engine.codegen import KernelSource, is_generated, with_dependent_launch
 from engine.ir.graph import Graph
@@ -46,6 +46,7 @@ from engine.vocabulary import (
 
 PROBE_LIMIT_S = 60.0
 
+Answer = TypeVar("Answer")
 Render = Callable[[Kernel, Schedule, Target], KernelSource]
 IllegalBecause = Callable[[Kernel, Schedule, Target], str | None]
 
@@ -203,11 +204,7 @@ class CudaDevice:
             "sources": {key: source.to_json() for key, source in sources.items()},
             "regime": asdict(settings),
         }
-        future: Future[AssembledResult] = Future()
-        self._track(future)
-        if not future.done():
-            self._tasks.put(_Task(future, lambda link: assembled(link.ask(request))))
-        return future.result()
+        return self._done(lambda link: assembled(link.ask(request)))
 
     def compare(self, kernel: Kernel, schedules: Sequence[Schedule], *, fresh: bool = False) -> PairedTimes:
         """See `Device.compare`."""
@@ -229,11 +226,7 @@ class CudaDevice:
                 link.renew()
             return paired(link.ask(request, Candidate(kernel.key)))
 
-        future: Future[PairedTimes] = Future()
-        self._track(future)
-        if not future.done():
-            self._tasks.put(_Task(future, work))
-        return future.result()
+        return self._done(work)
 
     def offer(self, controls: Controls) -> bool:
         """See `TakesControls`."""
@@ -278,6 +271,14 @@ class CudaDevice:
         self._thread.join()
         if last:
             self._nursery.close()
+
+    def _done(self, work: Callable[[WorkerLink], Answer]) -> Answer:
+        """What the work comes to, once its turn has come. Raises DeviceError when the device is gone."""
+        future: Future[Answer] = Future()
+        self._track(future)
+        if not future.done():
+            self._tasks.put(_Task(future, work))
+        return future.result()
 
     def _regime(self, settings: RegimeSettings) -> RegimeSettings:
         return replace(settings, cold_l2=self._cold)

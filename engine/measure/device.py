@@ -40,7 +40,7 @@ class PairedTimes:
 
 
 class Device(Protocol):
-    """Implemented by `cuda` and `replay`; a context manager. Safe to call from one thread at a time."""
+    """Implemented by `cuda` and `replay`; a context manager. One that measures is safe to call from any thread."""
 
     name: str
 

@@ -62,9 +62,19 @@ def wrong_result(found: Sequence[Deviation], limits: Sequence[Deviation]) -> Fai
     return None
 
 
-def largest_norm(found: Sequence[Deviation]) -> float:
+def less_exact_than_eager(
+    found: Sequence[tuple[float, float]], eager: Sequence[tuple[float, float]], dtypes: Sequence[str]
+) -> Failure | None:
+    """A failure unless every output is as exact as eager's in its dtype: (norm, worst) of each, and torch's names."""
+    limits = [
+        tolerance(Deviation(*pair), dtype.removeprefix("torch.")) for pair, dtype in zip(eager, dtypes, strict=True)
+    ]
+    return wrong_result([Deviation(*pair) for pair in found], limits)
+
+
+def largest_norm(found: Sequence[tuple[float, float]]) -> float:
     """The one error that is recorded: the largest relative norm of all outputs; NaN wins."""
-    norms = [deviation.norm for deviation in found]
+    norms = [norm for norm, _ in found]
     return math.nan if any(math.isnan(norm) for norm in norms) else max(norms, default=0.0)
 
 

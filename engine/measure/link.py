@@ -15,12 +15,10 @@ from dataclasses import dataclass
 from engine.measure.channel import ChannelClosed, Message
 from engine.measure.device import DeviceError
 from engine.measure.health import NOBODY, REMEMBERED_RESPAWNS, Candidate, Respawn, WorkerState
-from engine.measure.process import Child, Nursery
+from engine.measure.process import ROOM_RETRY_S, Child, Nursery
 from engine.vocabulary import FailureKind
 
 START_TRIES = 2
-ROOM_RETRY_S = 2.0
-"""How often a request that finds no space on the disk is made again, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)

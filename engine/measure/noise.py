@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.vocabulary import Verdict
+from engine.vocabulary import Timing, Verdict
 
 SIGNIFICANT = 0.05
 NOTABLE_EFFECT = 0.2
@@ -22,6 +22,10 @@ BOOTSTRAP_DRAWS = 1000
 PROCESS_SPREAD = 0.003
 """The share by which the ratio of another process differs at least: on an H200, three fresh processes differed by 0.1
 to 0.3 % on a memory-bound kernel whose windows agreed within 0.03 %."""
+UNKNOWN_FLOOR = 0.01
+"""The noise floor where none was measured: a difference below 1 % is not believed."""
+LEAST_SAMPLES = 3
+"""Below this a timing is judged by its interval: a test of two windows says nothing."""
 
 Pairs = Sequence[tuple[Sequence[float], Sequence[float]]]
 """The windows (us) of the first candidate and of another, a process each."""
@@ -153,10 +157,10 @@ def apart(first: Sequence[float], second: Sequence[float], floor: float) -> Diff
     """How the second's windows (us) compare with the first's where they were taken apart: in two runs, not in turns.
 
     The verdict is that of `differences`; the interval is that of a ratio of two medians, each with its own, wider by
-    the floor (a share). Raises ValueError below two samples each.
+    the floor (a share) or by what two processes differ by, whichever is more. Raises ValueError below two samples each.
     """
     mine, other = median_interval(first), median_interval(second)
-    margin = 1.0 + floor
+    margin = 1.0 + apart_margin(floor)
     rough = Difference(
         ratio=float(np.median(second)) / float(np.median(first)),
         low=other.low / mine.high / margin,
@@ -166,6 +170,31 @@ def apart(first: Sequence[float], second: Sequence[float], floor: float) -> Diff
         verdict=Verdict.WITHIN_NOISE,
     )
     return _judged(rough, rough.p_value)
+
+
+def apart_margin(floor: float | None) -> float:
+    """The share that two times taken apart must differ by, beyond their own intervals; `floor` None: not measured."""
+    return max(UNKNOWN_FLOOR if floor is None else floor, PROCESS_SPREAD)
+
+
+def judged_apart(first: Timing, second: Timing, floor: float | None) -> Difference:
+    """How the second recorded time compares with the first: the one verdict on two times that are read, not taken.
+
+    Kept samples are judged by `apart`; a time without enough of them by its interval, which is then its only witness
+    (`p_value` is NaN and `effect` 0). `floor` is the share that the machine measured, None where it measured none.
+    Raises ValueError for a time that is not above 0.
+    """
+    times = (first.low_us, first.median_us, first.high_us, second.low_us, second.median_us, second.high_us)
+    if not all(0.0 < us < math.inf for us in times):
+        raise ValueError("a time that is not above 0 compares with none")
+    if min(len(first.samples), len(second.samples)) >= LEAST_SAMPLES:
+        return apart(first.samples, second.samples, apart_margin(floor))
+    margin = 1.0 + apart_margin(floor)
+    ratio = second.median_us / first.median_us
+    low = min(second.low_us / first.high_us, ratio) / margin
+    high = max(second.high_us / first.low_us, ratio) * margin
+    verdict = Verdict.FASTER if high < 1.0 else Verdict.SLOWER if low > 1.0 else Verdict.WITHIN_NOISE
+    return Difference(ratio, low, high, math.nan, 0.0, verdict)
 
 
 def _spread(pairs: Pairs) -> float:

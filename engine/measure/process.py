@@ -17,6 +17,8 @@ from engine.measure.channel import Channel
 
 LOG_LIMIT_BYTES = 8 << 20
 KILL_WAIT_S = 10.0
+ROOM_RETRY_S = 2.0
+"""How often a child is asked again for what it had no space on the disk for, in seconds."""
 
 _FORBIDDEN_SETTINGS = (
     *("TRITON_INTERPRET", "TRITON_DEBUG", "TRITON_ALWAYS_COMPILE", "TRITON_KERNEL_OVERRIDE", "TRITON_KERNEL_DUMP"),

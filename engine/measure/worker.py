@@ -218,8 +218,7 @@ class Bench:
         launches: list[Launch] = []
         estimates: list[float] = []
         for source in request["sources"]:
-            self._enter("load", LOAD_LIMIT_S)
-            launch = bind_launch(self._compile(source, settings), case.inputs, case.outputs)
+            launch, _ = self._bound(kernel, source, case, settings)
             estimates.append(self._first_launch(launch, case, floor_s))
             self._check(launch, case, settings.checks, estimates[-1])
             launches.append(launch)

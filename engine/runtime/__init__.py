@@ -45,10 +45,10 @@ if TYPE_CHECKING:
         load_launcher,
         registers_and_spills,
     )
-    from engine.runtime.memory import free_memory
+    from engine.runtime.memory import free_memory, whole_storage
     from engine.runtime.profiled import launch_profiled
     from engine.runtime.reference import evaluate
-    from engine.runtime.toolchain import describe_toolchain, read_context, read_target
+    from engine.runtime.toolchain import read_context, read_target
 
 __all__ = [
     "AssembledPlan",
@@ -66,7 +66,6 @@ __all__ = [
     "bind_launch",
     "compare",
     "compile_source",
-    "describe_toolchain",
     "empty_buffer",
     "evaluate",
     "expected_ms",
@@ -97,6 +96,7 @@ __all__ = [
     "stream_launch",
     "time_in_turns",
     "time_launches",
+    "whole_storage",
 ]
 
 _FILES = {
@@ -115,7 +115,6 @@ _FILES = {
     "bind_launch": "launch",
     "compare": "comparison",
     "compile_source": "compile",
-    "describe_toolchain": "toolchain",
     "evaluate": "reference",
     "expected_ms": "cuda_graph",
     "empty_buffer": "assemble",
@@ -146,6 +145,7 @@ _FILES = {
     "stream_launch": "ceilings",
     "time_in_turns": "cuda_graph",
     "time_launches": "cuda_graph",
+    "whole_storage": "memory",
 }
 
 

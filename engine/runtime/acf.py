@@ -50,16 +50,16 @@ class FrozenKernel:
 
     def keep_ptx(self, text: str) -> None:
         if self.kept:
-            _write(self.ptx, text.encode())
+            write_whole(self.ptx, text.encode())
 
     def keep_cubin(self, cubin: bytes) -> None:
-        _write(self.cubin, cubin)
+        write_whole(self.cubin, cubin)
 
     def said(self, log: str, controlled: bool) -> str:
         """What ptxas said of this binary, now or in whichever process made it; "" if nobody kept it."""
         path = self.cubin.with_suffix(".log") if controlled else self.ptx.with_suffix(".log")
         if log and self.kept:
-            _write(path, log.encode())
+            write_whole(path, log.encode())
         return log or (path.read_text(encoding="utf-8") if path.is_file() else "")
 
     @contextmanager
@@ -100,7 +100,7 @@ def _without_blanks(path: Path) -> Iterator[Path]:
         yield Path(shutil.copy(path, Path(folder) / path.name))
 
 
-def _write(path: Path, data: bytes) -> None:
+def write_whole(path: Path, data: bytes) -> None:
     """Whole or not at all: another process may read it meanwhile."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.{os.getpid()}.part")

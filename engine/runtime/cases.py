@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -16,7 +15,9 @@ from engine.ir.plan import Grouping
 from engine.runtime.assemble import empty_buffer, evaluate_plan
 from engine.runtime.comparison import GARBAGE_BYTE, NAN_BYTE, compare, holds_nan, same_bits
 from engine.runtime.inputs import make_inputs
+from engine.runtime.memory import whole_storage
 from engine.runtime.reference import evaluate
+from engine.runtime.tf32 import allows_tf32, tf32
 
 ROUNDING = 2.0**-24
 """Half of the last bit of an fp32 number near 1."""
@@ -105,18 +106,6 @@ def repair(case: Case) -> None:
         old.copy_(new)
 
 
-@contextlib.contextmanager
-def tf32_where_allowed(bodies: Sequence[Graph]) -> Iterator[None]:
-    """Eager multiplies fp32 in TF32 exactly where a graph says that the user allows it."""
-    allowed = any(bool(op.attribute("allow_tf32")) for body in bodies for op in body.ops if op.kind == "matmul")
-    before = torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = allowed
-    try:
-        yield
-    finally:
-        torch.backends.cuda.matmul.allow_tf32 = before
-
-
 def _prepare(
     specs: tuple[TensorSpec, ...],
     bodies: Sequence[Graph],
@@ -131,26 +120,38 @@ def _prepare(
     references = tuple(result.clone() for result in run(inputs, torch.float64))
     byte = GARBAGE_BYTE if holds_nan(references) else NAN_BYTE
     prepare_s = time.perf_counter() - start
-    with tf32_where_allowed(bodies):
+    with tf32(allows_tf32(bodies)):
         eager = compare(run(inputs, None), references)
-    moved = compare(run(tuple(_moved(tensor, seed) for tensor in inputs), torch.float64), references)
-    eager = tuple((_worse(a, c), _worse(b, d)) for (a, b), (c, d) in zip(eager, moved, strict=True))
+    for share, roundings in ((_at_random(seed), ROUNDINGS), (torch.sign, 1.0)):
+        moved = compare(run(tuple(_moved(tensor, share, roundings) for tensor in inputs), torch.float64), references)
+        eager = tuple((_worse(a, c), _worse(b, d)) for (a, b), (c, d) in zip(eager, moved, strict=True))
     return Case(seed, specs, run, inputs, references, eager, byte, prepare_s, outputs, outputs)
 
 
-def _moved(tensor: torch.Tensor, seed: int) -> torch.Tensor:
-    """The tensor in float64, each element off by up to a rounding to fp32, in the same storage order."""
-    if not tensor.is_floating_point():
+def _moved(tensor: torch.Tensor, share: Callable[[torch.Tensor], torch.Tensor], roundings: float) -> torch.Tensor:
+    """The tensor in float64, in the same storage order, each element off by its `share` (-1 to 1) of some roundings.
+
+    At random stands for what usually happens. By its sign is the worst that can happen to a sum: what adds up moves one
+    way, however much of it cancels.
+    """
+    if not tensor.is_floating_point() or tensor.dtype == torch.float64:
         return tensor
-    generator = torch.Generator(tensor.device).manual_seed(seed)
-    flat = tensor.as_strided((tensor.untyped_storage().nbytes() // tensor.element_size(),), (1,), 0).double()
-    flat *= 1.0 + ROUNDING * (2.0 * torch.rand(flat.shape, generator=generator, device=flat.device) - 1.0)
+    flat = whole_storage(tensor).to(torch.float64, copy=True)
+    flat *= 1.0 + roundings * ROUNDING * share(flat)
     return flat.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
 
 
+def _at_random(seed: int) -> Callable[[torch.Tensor], torch.Tensor]:
+    def share(values: torch.Tensor) -> torch.Tensor:
+        generator = torch.Generator(values.device).manual_seed(seed)
+        return 2.0 * torch.rand(values.shape, generator=generator, dtype=values.dtype, device=values.device) - 1.0
+
+    return share
+
+
 def _worse(eager: float, moved: float) -> float:
-    """Eager's deviation, or what a few roundings of each input move the answer by; NaN says nothing."""
-    return eager if math.isnan(moved) or math.isnan(eager) else max(eager, ROUNDINGS * moved)
+    """The larger deviation; NaN says nothing."""
+    return eager if math.isnan(moved) or math.isnan(eager) else max(eager, moved)
 
 
 def _device_of(case: Case) -> torch.device:

@@ -6,14 +6,14 @@ since data of zeros draws less power and runs at clocks that no program sees.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import torch
 
 from engine.ir.roofline import Ceilings
 from engine.runtime.cuda_graph import TimingPlan, probe_us, time_launches
 from engine.runtime.memory import free_memory
+from engine.runtime.tf32 import tf32
 
 COPY_BYTES, STREAM_BYTES = 512 << 20, 128 << 20
 NEAR_BYTES = (1, 3)
@@ -39,7 +39,7 @@ def measure_ceilings(device: torch.device, *, cold_l2: bool = False) -> Ceilings
         copy_gbs = _rate(COPY_BYTES if roomy else COPY_BYTES // 8, device)
         near_gbs, near_bytes = (0.0, 0) if cold_l2 else _near_copy(device)
         extent = EXTENT if roomy else SMALL_EXTENT
-        tflops = tuple((kind, _matmul(extent, dtype, device, tf32=tf32)) for kind, dtype, tf32 in _KINDS)
+        tflops = tuple((kind, _matmul(extent, dtype, device, rounded=rounded)) for kind, dtype, rounded in _KINDS)
     finally:
         free_memory()
     return Ceilings(copy_gbs, tuple(sorted(tflops)), max(near_gbs, copy_gbs) if near_bytes else 0.0, near_bytes)
@@ -86,8 +86,8 @@ def _scaling(moved: int, device: torch.device) -> Callable[[], None]:
     return launch
 
 
-def _matmul(extent: int, dtype: torch.dtype, device: torch.device, *, tf32: bool) -> float:
-    """TFLOP/s of a square matmul."""
+def _matmul(extent: int, dtype: torch.dtype, device: torch.device, *, rounded: bool) -> float:
+    """TFLOP/s of a square matmul; fp32 operands are `rounded` to TF32."""
     extent = extent if dtype != torch.float32 else extent // 2
     left, right = (torch.randn(extent, extent, device=device).to(dtype) for _ in range(2))
     out = torch.empty_like(left)
@@ -95,18 +95,8 @@ def _matmul(extent: int, dtype: torch.dtype, device: torch.device, *, tf32: bool
     def launch() -> None:
         torch.mm(left, right, out=out)
 
-    with _tf32(tf32):
+    with tf32(rounded):
         launch()
         torch.cuda.synchronize()
         us = min(probe_us(launch) for _ in range(MATMULS))  # each so long that starting it is nothing
     return 2.0 * extent**3 / (us * 1e6)
-
-
-@contextmanager
-def _tf32(allowed: bool) -> Iterator[None]:
-    before = torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = allowed
-    try:
-        yield
-    finally:
-        torch.backends.cuda.matmul.allow_tf32 = before

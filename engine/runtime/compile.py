@@ -18,7 +18,7 @@ from typing import Any
 
 from engine.codegen import KernelSource, machine_code
 from engine.runtime import _triton_compat
-from engine.runtime.acf import FrozenKernel
+from engine.runtime.acf import FrozenKernel, write_whole
 from engine.runtime.failures import DiskFull, failure_of, no_space, shared_memory_failure, threads_failure
 from engine.vocabulary import BuildReport, Failure, Target
 
@@ -112,10 +112,7 @@ def write_source(source: KernelSource, folder: Path) -> Path:
     """Put the text into `folder` under a name made of its content; an existing file is that same text."""
     path = folder / f"emmy_{hashlib.sha256(source.text.encode()).hexdigest()[:16]}.py"
     if not path.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        part = path.with_suffix(f".{os.getpid()}.part")
-        part.write_text(source.text, encoding="utf-8")
-        part.replace(path)
+        write_whole(path, source.text.encode())
     return path
 
 
@@ -140,6 +137,4 @@ def _options(source: KernelSource, ptxas_level: int, ptxas_options: str) -> dict
     options: dict[str, object] = {"num_warps": source.num_warps, "num_stages": source.num_stages}
     if source.pdl:
         options["launch_pdl"] = True
-    if source.maxnreg:
-        options["maxnreg"] = source.maxnreg
     return {**options, "ptx_options": text} if text else options

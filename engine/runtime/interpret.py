@@ -16,13 +16,13 @@ import torch
 import triton
 import triton.language as tl
 from triton.runtime.interpreter import InterpretedFunction
-from triton.tools.tensor_descriptor import TensorDescriptor
 
-from engine.codegen import Argument, KernelSource, is_generated
+from engine.codegen import KernelSource, is_generated
 from engine.ir.graph import TensorSpec
 from engine.ir.plan import Grouping
 from engine.runtime._interpreter_compat import interpreter_repairs
 from engine.runtime.assemble import view_buffer
+from engine.runtime.launch import kernel_argument
 from engine.runtime.reference import evaluate
 
 _POISON_BYTE = 0xFF
@@ -40,7 +40,7 @@ def interpret(
     if not triton.knobs.runtime.interpret:
         raise RuntimeError("Triton interprets nothing in this process; start it with TRITON_INTERPRET=1.")
     results = [_poisoned(spec) for spec in outputs]
-    arguments = [_argument(argument, inputs, results) for argument in source.arguments]
+    arguments = [kernel_argument(argument, inputs, results) for argument in source.arguments]
     function, name = _load(source)
     try:
         with interpreter_repairs():
@@ -81,14 +81,6 @@ def _poisoned(spec: TensorSpec) -> torch.Tensor:
     storage = torch.empty(spec.storage_elements, dtype=getattr(torch, spec.dtype))
     storage.view(torch.uint8).fill_(_POISON_BYTE if spec.dtype != "bool" else 1)
     return storage.as_strided(spec.shape, spec.strides, spec.offset)
-
-
-def _argument(argument: Argument, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> Any:
-    tensor = (inputs if argument.kind == "input" else outputs)[argument.index]
-    if not argument.block:
-        return tensor.as_strided((1,), (1,), 0)
-    view = tensor.as_strided(argument.shape, argument.strides, argument.offset)
-    return TensorDescriptor(view, list(argument.shape), list(argument.strides), list(argument.block))
 
 
 def _load(source: KernelSource) -> tuple[Any, str]:

@@ -27,7 +27,7 @@ def bind_launch(compiled: CompiledSource, inputs: Sequence[torch.Tensor], output
     It may be captured in a CUDA graph. Nothing is checked but what a tensor descriptor demands (AssertionError or
     ValueError from Triton); Triton loads the binary at the first launch, and its errors come from there.
     """
-    values = [_value(argument, inputs, outputs) for argument in compiled.source.arguments]
+    values = [kernel_argument(argument, inputs, outputs) for argument in compiled.source.arguments]
     run = compiled.kernel[compiled.source.grid]
 
     def launch() -> None:
@@ -72,14 +72,11 @@ def registers_and_spills(compiled: CompiledSource) -> tuple[int | None, int | No
     return registers, None if words is None else 4 * words
 
 
-def storage_start(tensor: torch.Tensor) -> torch.Tensor:
-    """The first element of the storage that `tensor` views: generated code adds a tensor's offset itself."""
-    return tensor.as_strided((1,), (1,), 0)
-
-
-def _value(argument: Argument, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> Any:
+def kernel_argument(argument: Argument, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> Any:
+    """What a generated kernel takes for its tensor: the first element of the storage, as generated code adds a tensor's
+    offset itself, or a descriptor of the matrix that the argument describes."""
     tensor = (inputs if argument.kind == "input" else outputs)[argument.index]
     if not argument.block:
-        return storage_start(tensor)
+        return tensor.as_strided((1,), (1,), 0)
     view = tensor.as_strided(argument.shape, argument.strides, argument.offset)
     return TensorDescriptor(view, list(argument.shape), list(argument.strides), list(argument.block))

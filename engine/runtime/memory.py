@@ -1,10 +1,18 @@
-"""Memory of the GPU that nothing holds any more goes back to whoever asks for some next."""
+"""Memory as a whole: what lies behind a tensor, and what of the GPU's nothing holds any more."""
 
 from __future__ import annotations
 
 import gc
 
 import torch
+
+
+def whole_storage(tensor: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
+    """All that the tensor's storage holds, in place: one axis, from its first byte on, read as `dtype` (None: its own).
+
+    `as_strided` with the tensor's shape, strides and storage offset gives the tensor again, of a copy too.
+    """
+    return torch.empty(0, dtype=dtype or tensor.dtype, device=tensor.device).set_(tensor.untyped_storage())
 
 
 def free_memory() -> None:

@@ -1,16 +1,12 @@
-"""Which GPU and which versions a time depends on: the context and the target, and the tools that are there.
+"""Which GPU and which versions a time depends on: the context, and the target that code is generated for.
 
-Nothing here loads torch, so all of it answers at once. `describe_toolchain` answers on any machine; the other two
-need the GPU.
+Nothing here loads torch, so all of it answers at once.
 """
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import subprocess
-from dataclasses import dataclass
 
 import triton
 
@@ -18,24 +14,6 @@ from engine.runtime.driver import read_gpu, torch_version
 from engine.vocabulary import Context, Target
 
 _PTXAS_VERSION = re.compile(r"release [\d.]+, V([\d.]+)")
-
-
-@dataclass(frozen=True, slots=True)
-class Toolchain:
-    """Versions as text; "" for what is missing. `c_compiler` builds Triton's launcher when a kernel first runs."""
-
-    torch: str
-    triton: str
-    ptxas: str
-    ptxas_path: str
-    c_compiler: str
-
-
-def describe_toolchain(capability: int = 90) -> Toolchain:
-    """The tools that a compile for this capability would use; ptxas is the one that Triton itself chooses for it."""
-    path = ptxas_path(capability)
-    compiler = os.environ.get("CC") or shutil.which("gcc") or shutil.which("clang") or ""
-    return Toolchain(torch_version(), str(triton.__version__), _ptxas_version(path), path, compiler)
 
 
 def ptxas_path(capability: int) -> str:

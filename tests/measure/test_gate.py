@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.measure.gate import EXACT, FLOORS, Deviation, impossible_time, largest_norm, tolerance, wrong_result
+from engine.measure.gate import (
+    EXACT,
+    FLOORS,
+    Deviation,
+    impossible_time,
+    largest_norm,
+    less_exact_than_eager,
+    tolerance,
+    wrong_result,
+)
 from engine.vocabulary import FailureKind, Target
 
 FP32 = Deviation(2.1e-7, 1.2e-6)
@@ -75,8 +84,15 @@ def test_every_output_has_a_limit_of_its_own() -> None:
 
 
 def test_the_largest_error_is_recorded() -> None:
-    assert largest_norm([Deviation(1e-3, 0), Deviation(2e-3, 0)]) == 2e-3
-    assert math.isnan(largest_norm([Deviation(1e-3, 0), Deviation(math.nan, 0)]))
+    assert largest_norm([(1e-3, 0), (2e-3, 0)]) == 2e-3
+    assert math.isnan(largest_norm([(1e-3, 0), (math.nan, 0)]))
+
+
+def test_each_output_is_held_against_eagers_in_its_own_dtype() -> None:
+    exact, coarse = (0.0, 0.0), (4e-3, 1e-2)
+    assert less_exact_than_eager([exact, coarse], [exact, exact], ["torch.float32", "torch.bfloat16"]) is None
+    assert less_exact_than_eager([coarse, exact], [exact, exact], ["torch.float32", "torch.bfloat16"]) is not None
+    assert less_exact_than_eager([coarse, exact], [coarse, exact], ["float32", "bfloat16"]) is None
 
 
 @pytest.mark.parametrize("us", [0.0, -1.0, math.nan, math.inf])

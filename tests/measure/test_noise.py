@@ -14,13 +14,16 @@ from scipy import stats
 from engine.measure.noise import (
     Verdict,
     apart,
+    apart_margin,
     cohens_d,
     differences,
     holm,
+    judged_apart,
     median_interval,
     noise_floor,
     welch,
 )
+from engine.vocabulary import Timing
 
 TIMES = st.lists(st.floats(0.5, 1e4), min_size=2, max_size=30)
 
@@ -169,3 +172,52 @@ def test_times_taken_apart_differ_only_beyond_their_spread_and_the_floor() -> No
     assert apart(first, [value * 1.001 for value in first], 0.0).verdict is Verdict.WITHIN_NOISE
     found = apart(first, slower, 0.01)
     assert found.low < found.ratio < found.high
+
+
+def timing(us: float, wide: float = 0.0, samples: tuple[float, ...] = ()) -> Timing:
+    return Timing(us, us * (1 - wide), us * (1 + wide), samples)
+
+
+@given(
+    st.floats(0.1, 1e6), st.floats(0.1, 1e6), st.floats(0.0, 0.2), st.floats(0.0, 0.2), st.none() | st.floats(0.0, 0.1)
+)
+def test_the_verdict_on_two_recorded_times_has_two_sides(
+    a_us: float, b_us: float, a_wide: float, b_wide: float, floor: float | None
+) -> None:
+    there = judged_apart(timing(a_us, a_wide), timing(b_us, b_wide), floor)
+    back = judged_apart(timing(b_us, b_wide), timing(a_us, a_wide), floor)
+    swapped = {Verdict.FASTER: Verdict.SLOWER, Verdict.SLOWER: Verdict.FASTER}
+    assert swapped.get(there.verdict, there.verdict) is back.verdict or min(
+        abs(there.low - 1), abs(there.high - 1)
+    ) == pytest.approx(0, abs=1e-9)
+    assert there.low <= b_us / a_us <= there.high
+    if abs(b_us / a_us - 1) < apart_margin(floor) / 2:
+        assert there.verdict is Verdict.WITHIN_NOISE
+
+
+def test_a_recorded_time_is_judged_by_its_samples_else_by_its_interval() -> None:
+    steady = tuple(10 * (1 + step / 20_000) for step in (-2, -1, 0, 1, 2))
+    faster = tuple(us * 0.99 for us in steady)
+    assert judged_apart(timing(10.0, 0.05), timing(9.9, 0.05), 0.002).verdict is Verdict.WITHIN_NOISE
+    found = judged_apart(timing(10.0, 0.05, steady), timing(9.9, 0.05, faster), 0.002)
+    assert found.verdict is Verdict.FASTER
+    assert judged_apart(timing(10.0, 0.05, steady), timing(9.9, 0.05, faster[:2]), 0.002).verdict is (
+        Verdict.WITHIN_NOISE
+    )
+
+
+def test_processes_differ_even_where_the_floor_is_lower_and_an_unknown_floor_is_no_floor_of_nothing() -> None:
+    for floor, us, verdict in (
+        (0.0, 9.98, Verdict.WITHIN_NOISE),
+        (0.0, 9.96, Verdict.FASTER),
+        (0.006, 9.96, Verdict.WITHIN_NOISE),
+        (None, 9.92, Verdict.WITHIN_NOISE),
+        (None, 9.89, Verdict.FASTER),
+    ):
+        assert judged_apart(timing(10.0), timing(us), floor).verdict is verdict, (floor, us)
+
+
+@pytest.mark.parametrize("us", [0.0, -1.0, math.nan, math.inf])
+def test_a_time_that_is_none_compares_with_none(us: float) -> None:
+    with pytest.raises(ValueError, match="not above 0"):
+        judged_apart(timing(1.0), timing(us), None)

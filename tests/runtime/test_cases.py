@@ -11,19 +11,20 @@ from engine.grouping import grouping_space
 from engine.ir.builder import GraphBuilder
 from engine.ir.graph import TensorSpec
 from engine.ir.kernel import Kernel
+from engine.measure.gate import Deviation, tolerance
 from engine.runtime import is_intact, overwrite_inputs, prepare_case, references_for, repair
-from engine.runtime.cases import prepare_plan_case, tf32_where_allowed
-from engine.runtime.comparison import GARBAGE_BYTE, NAN_BYTE
+from engine.runtime.cases import prepare_plan_case
+from engine.runtime.comparison import GARBAGE_BYTE, NAN_BYTE, compare
 from tests.grouping.rewritable import stored_weights
 
 CPU = torch.device("cpu")
 
 
-def matmul(dtype: str, allow_tf32: bool = False) -> Kernel:
+def matmul(dtype: str) -> Kernel:
     build = GraphBuilder()
     x = build.input(TensorSpec((24, 32), dtype, (40, 1), 3))
     w = build.input(TensorSpec.contiguous((32, 16), dtype))
-    return Kernel("contraction", build.build(build.add("matmul", x, w, allow_tf32=allow_tf32)))
+    return Kernel("contraction", build.build(build.add("matmul", x, w, allow_tf32=False)))
 
 
 @pytest.mark.parametrize(("dtype", "low", "high"), [("float32", 1e-9, 1e-6), ("bfloat16", 1e-4, 1e-2)])
@@ -45,6 +46,12 @@ def test_inputs_are_replaced_in_place_and_restored() -> None:
     overwrite_inputs(case, 0)
     assert torch.equal(case.inputs[0], before)
     assert [tensor.data_ptr() for tensor in case.inputs] == addresses
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16"])
+def test_a_case_is_intact_as_it_is_prepared(dtype: str) -> None:
+    """What asks how far the answer moves with its inputs moves copies of them, of every dtype."""
+    assert is_intact(prepare_case(matmul(dtype), 0, CPU))
 
 
 @pytest.mark.parametrize("where", ["input", "reference"])
@@ -74,15 +81,6 @@ def test_a_reference_that_is_a_view_of_an_input_survives_new_inputs() -> None:
     assert torch.equal(case.references[0], before)
 
 
-def test_tf32_only_where_the_graph_allows_it() -> None:
-    before = torch.backends.cuda.matmul.allow_tf32
-    with tf32_where_allowed([matmul("float32").body]):
-        assert not torch.backends.cuda.matmul.allow_tf32
-    with tf32_where_allowed([matmul("float32").body, matmul("float32", allow_tf32=True).body]):
-        assert torch.backends.cuda.matmul.allow_tf32
-    assert torch.backends.cuda.matmul.allow_tf32 == before
-
-
 def test_a_plan_that_prepares_is_checked_on_its_programs_inputs_alone() -> None:
     graph = stored_weights()
     space = grouping_space(graph)
@@ -108,3 +106,29 @@ def test_what_rounding_moves_is_not_held_against_a_kernel() -> None:
     doubled = plain.add("add", *(2 * [plain.input(TensorSpec.contiguous((64, 64), "float32"))]))
     assert prepare_case(singular, 0, CPU).eager[0][0] > 5e-7
     assert prepare_case(Kernel("pointwise", plain.build(doubled)), 0, CPU).eager[0][0] < 3e-7
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_sum_may_be_taken_in_any_order(seed: int) -> None:
+    """The root of what nearly cancels differs with the order of summation: no order is refused for eager's luck."""
+    builder = GraphBuilder()
+    rows = builder.input(TensorSpec.contiguous((500, 64), "float32"))
+    mean = builder.add("mean", rows, axes=(1,))
+    case = prepare_case(Kernel("rowwise", builder.build(builder.add("rsqrt", builder.add("abs", mean)))), seed, CPU)
+    ((norm, worst),) = case.eager
+    limit = tolerance(Deviation(norm, worst), "float32")
+    (x,) = case.inputs
+    for order in (x, x.flip(1), x.sort(1).values, x.roll(7, 1)):
+        one_by_one = order.cumsum(1, dtype=torch.float32)[:, -1:] / 64
+        ((found, most),) = compare((one_by_one.abs().rsqrt(),), case.references)
+        assert found <= limit.norm
+        assert most <= limit.worst
+
+
+def test_float64_is_held_to_float64() -> None:
+    builder = GraphBuilder()
+    rows = builder.input(TensorSpec.contiguous((64, 64), "float64"))
+    kernel = Kernel(
+        "rowwise", builder.build(builder.add("rsqrt", builder.add("abs", builder.add("mean", rows, axes=(1,)))))
+    )
+    assert prepare_case(kernel, 0, CPU).eager[0][0] < 1e-12

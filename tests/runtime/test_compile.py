@@ -101,10 +101,10 @@ def test_ptxas_errors_keep_what_ptxas_said(tmp_path: Path, capfd: pytest.Capture
 
 
 def test_a_full_disk_is_no_fault_of_the_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def write(self: Path, text: str, encoding: str = "") -> int:
+    def write(self: Path, data: bytes) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_text", write)
+    monkeypatch.setattr(Path, "write_bytes", write)
     with pytest.raises(DiskFull, match=r"no space is left under .*cache, where compiled candidates are kept"):
         compile_source(add_source(), Target(), tmp_path)
 
