@@ -18,6 +18,9 @@ from engine.store import KernelResult, Store, StoredRun, StoreError
 from engine.store.run_results import BestTime
 from engine.vocabulary import Regime
 
+PARTNERS = 16
+"""Runs that are looked at for one that is like another."""
+
 
 class Verdict(StrEnum):
     """What the two times say."""
@@ -109,7 +112,8 @@ def _common(a: KernelResult | None, b: KernelResult | None) -> tuple[Regime | No
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which runs to compare: "" stands for the newest as A, and for the newest other one of A's target as B.
+    """Which runs to compare: "" stands for the newest as A, and as B for the newest other one of A's target, or the one
+    with most of A's kernels.
 
     `other` is a second database, in which B is; None: both are in the one.
     """
@@ -128,15 +132,14 @@ def read_comparison(choice: Choice) -> Callable[[Store], Comparison]:
         runs = measuring_runs(store)
         if not runs:
             raise StoreError("No run has measured anything yet, so there is nothing to compare.")
-        a = next((run for run in runs if run.id == choice.a), runs[0])
+        a = _side(store, next((run for run in runs if run.id == choice.a), runs[0]))
         if choice.other is None:
-            return judged_pairs(compare(_side(store, a), _side(store, _partner(runs, a, choice.b))), store, store)
+            return judged_pairs(compare(a, _partner(store, runs, a, choice.b)), store, store)
         with Store.open(choice.other, read_only=True) as second:
             theirs = measuring_runs(second)
             if not theirs:
                 raise StoreError(f"{choice.other} holds no run that measured anything.")
-            found = compare(_side(store, a), _side(second, _partner(theirs, a, choice.b)))
-            return judged_pairs(found, store, second)
+            return judged_pairs(compare(a, _partner(second, theirs, a, choice.b)), store, second)
 
     return question
 
@@ -160,13 +163,18 @@ def _state_word(store: Store, run: StoredRun, newest: bool, now: float) -> str:
     return run.state if newest and now - heard <= SILENT_S else "ended without a word"
 
 
-def _partner(runs: Sequence[StoredRun], a: StoredRun, wanted: str) -> StoredRun:
-    """The run that is asked for, else the newest other one of A's target, else the newest other one."""
-    others = [run for run in runs if run.id != a.id]
-    named = [run for run in runs if run.id == wanted] or [run for run in others if run.target == a.target] or others
-    if not named:
+def _partner(store: Store, runs: Sequence[StoredRun], a: Side, wanted: str) -> Side:
+    """The run that is asked for, else the newest other one of A's target, else of the newest others the one that tuned
+    most of A's kernels."""
+    others = [run for run in runs if run.id != a.run.id]
+    named = [run for run in runs if run.id == wanted] or [run for run in others if run.target == a.run.target]
+    if named:
+        return _side(store, named[0])
+    if not others:
         raise StoreError("There is one run only: tune again, or press o to compare with another database.")
-    return named[0]
+    kernels = {result.kernel for result in a.kernels}
+    sides = [_side(store, run) for run in others[:PARTNERS]]
+    return max(sides, key=lambda side: len(kernels & {result.kernel for result in side.kernels}))
 
 
 def _side(store: Store, run: StoredRun) -> Side:

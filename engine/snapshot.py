@@ -111,10 +111,17 @@ class Snapshot:
         run = self.run.run if self.run else ""
         return [row for row in self.groupings.values() if row.run == run]
 
+    def assembled_grouping(self) -> GroupingRow | None:
+        """The present run's fastest grouping that was assembled and timed."""
+        timed = [row for row in self.own_groupings() if row.whole_us is not None]
+        return min(timed, key=lambda row: row.whole_us or 0.0, default=None)
+
     def leading_grouping(self) -> GroupingRow | None:
-        """The present run's grouping with the smallest sum; the one it is at while none is scored."""
+        """The present run's fastest grouping as it was assembled, before that the one with the smallest sum, and the
+        one it is at while none is scored."""
         scored = [row for row in self.own_groupings() if row.sum_us is not None]
-        return min(scored, key=lambda row: row.sum_us or 0.0, default=self.groupings.get(self.current_grouping))
+        present = self.groupings.get(self.current_grouping)
+        return self.assembled_grouping() or min(scored, key=lambda row: row.sum_us or 0.0, default=present)
 
     def counted_kernels(self) -> list[tuple[KernelRow, int]]:
         """Kernels of the leading grouping with how often each occurs in it; every kernel before the first grouping."""

@@ -180,8 +180,7 @@ def _beside_the_search(
             whose = f"{_label(snapshot, event.kernel, glyphs)} {event.schedule}" if event.kernel else "whole program"
             return "lost", Tone.BAD, f"{event.device} {event.process}: {event.cause}  {whose}"
         case PriorRefit():
-            what = "trusted" if event.trusted else "quarantined"
-            return "prior", Tone.PLAIN, f"fitted to {fmt.plural(event.rows, 'row')}, {what}: {event.reason}"
+            return "prior", Tone.PLAIN, f"fitted to {fmt.plural(event.rows, 'row')}: {event.reason}"
 
 
 class EventLog(ListPanel):

@@ -10,14 +10,8 @@ from emmy_tui import format as fmt
 from emmy_tui.source import Mode
 from emmy_tui.text import Line, Tone, line_width
 from emmy_tui.view import View
-from engine.snapshot import GroupingRow, Snapshot
+from engine.snapshot import Snapshot
 from engine.vocabulary import Status
-
-
-def assembled_grouping(snapshot: Snapshot) -> GroupingRow | None:
-    """The present run's fastest grouping that was assembled and timed."""
-    timed = [row for row in snapshot.own_groupings() if row.whole_us is not None]
-    return min(timed, key=lambda row: row.whole_us or 0.0, default=None)
 
 
 def program_name(view: View) -> str:
@@ -31,7 +25,7 @@ def program_sum_us(snapshot: Snapshot) -> float | None:
     """What the present program comes to, in us. The end of a replay reports the sum over all programs beside it."""
     if len(snapshot.programs) < 2:
         return snapshot.sum_best_us()
-    chosen = assembled_grouping(snapshot) or snapshot.leading_grouping()
+    chosen = snapshot.leading_grouping()
     return chosen.sum_us if chosen is not None and chosen.sum_us is not None else snapshot.counted_us()
 
 
@@ -44,7 +38,7 @@ def _sum_parts(view: View) -> list[Line]:
 
 
 def _assembled_parts(snapshot: Snapshot) -> list[Line]:
-    assembled = assembled_grouping(snapshot)
+    assembled = snapshot.assembled_grouping()
     if assembled is not None:
         gap = fmt.change(assembled.sum_us, assembled.whole_us)
         return [[(f"assembled {fmt.us(assembled.whole_us)} us ({gap}%)", Tone.PLAIN)]]
