@@ -51,7 +51,7 @@ _TABLE = (
     Knob("EVICTION", ("", "evict_first", "evict_last"), "", "L2 eviction hint of streamed loads"),
     Knob("NUM_WARPS", (1, 2, 4, 8, 16, 32), 4, "warps a program"),
     Knob("NUM_STAGES", (1, 2, 3, 4, 5), 1, "software pipelining depth of the main loop"),
-    Knob("QUERY_TILES", (1, 2), 1, "tiles of queries a program; a softmax beside a product", optional=True),
+    Knob("QUERY_TILES", (1, 2), 1, "tiles of unmasked queries a program; a softmax beside a product", optional=True),
     Knob("ACF", ("",), "", "sha256 of the controls file that ptxas assembles with; none is empty", optional=True),
 )
 

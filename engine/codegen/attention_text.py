@@ -6,7 +6,7 @@ multiplied as they are loaded and never computed on (see contraction_text).
 
 With two tiles of queries a program, both are scored first, and the weights of the first are multiplied while the
 softmax of the second runs: Triton lets a product go on until the next one is waited for, if nothing in the loop reads
-it but the same product one step later. A branch between the two would make ptxas wait, so both are masked before.
+it but the same product one step later.
 """
 
 from __future__ import annotations
@@ -168,11 +168,9 @@ class _Writer:
             key = self._tile(facts.key, "key_desc", (self.key_depth, self.columns), "start")
         for tile, query in zip(self.query_tiles, queries, strict=True):
             emitter.line(f"scores{tile.suffix} = tl.dot({query}, {key}{self.precision})")
-        if self.cut or len(queries) > 1:
-            self._mask_causally()
-            logits = "scores"
-        else:
-            logits = self._logits()
+        if self.cut:
+            self._mask_the_cut()
+        logits = "scores" if self.cut or len(queries) > 1 else self._logits()
         value = ""
         for tile in self.query_tiles:
             end = tile.suffix
@@ -199,22 +197,15 @@ class _Writer:
         line(f"total{end} = total{end} * shrink{end} + tl.sum(weights{end}, 1)")
         line(f"acc{end} = acc{end} * shrink{end}[:, None]")
 
-    def _mask_causally(self) -> None:
-        """Hide the scores behind the diagonal, where the mask is causal; `cut`: in the blocks that hold some of them.
+    def _mask_the_cut(self) -> None:
+        """Hide the scores behind the diagonal in the blocks that hold some of them.
 
         The moving number stands on the side of the rows, of which a thread has few.
         """
-        line, low = self.emitter.line, self.facts.masking.bounds.low
-        if low is None:
-            return
+        line, low = self.emitter.line, self.facts.masking.bounds.low or 0
         moved = f"(start + {low})" if low else "start"
-        indent = ""
-        if self.cut:
-            line(f"if start > {self._first()} - {self.block_n - 1 + low}:")
-            indent = "    "
-        for tile in self.query_tiles:
-            scores, seen = f"scores{tile.suffix}", f"{tile.rows.name} - {moved} >= cols"
-            line(f"{indent}{scores} = tl.where({seen}, {scores}, {_MINUS_INFINITY})")
+        line(f"if start > {self._first()} - {self.block_n - 1 + low}:")
+        line(f"    scores = tl.where(rows - {moved} >= cols, scores, {_MINUS_INFINITY})")
 
     def _logits(self) -> str:
         """The name of what the softmax is taken of in this step, before the scale where that commutes."""

@@ -33,7 +33,6 @@ SCHEDULES_OF_A_BODY = {"contraction": 4, "attention": 2, "rowwise": 4, "pointwis
 _FORMS_OF_ATTENTION: tuple[dict[str, KnobValue], ...] = (
     {"MASK": "cut"},
     {"BLOCK_M": 32, "BLOCK_N": 16, "QUERY_TILES": 2},
-    {"BLOCK_M": 64, "BLOCK_N": 16, "QUERY_TILES": 2, "MASK": "cut"},
 )
 """They pay from long sequences on, and are right wherever they are legal."""
 _TRIES = 12

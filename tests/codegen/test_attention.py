@@ -14,7 +14,6 @@ from engine.codegen.attention_facts import attention_facts
 from engine.codegen.attention_rules import stage_bytes
 from engine.ir import Graph, GraphBuilder, Kernel, TensorSpec
 from engine.ir.attention_mask import Bounds
-from engine.prior import ColdModel, features
 from engine.runtime.toolchain import ptxas_path
 from engine.vocabulary import KnobValue, Target
 from tests.codegen.attention_bodies import add_softmax, attention
@@ -159,16 +158,14 @@ def test_products_use_the_fast_instructions(loads: str, tmp_path: Path, monkeypa
     assert re.search(r"ex2\.approx", ptx)
 
 
-@pytest.mark.parametrize("mask", ["every", "cut", None])
 @pytest.mark.parametrize("warps", [4, 8])
 def test_a_softmax_runs_beside_the_product_of_the_other_tile(
-    mask: str | None, warps: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    warps: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Three waits: after each tile's scores, and behind the loop; ptxas adds none of its own, and nothing spills."""
-    kernel = Kernel("attention", attention(4, 2048, 2048, 128, "bfloat16", causal=mask is not None))
+    kernel = Kernel("attention", attention(4, 2048, 2048, 128, "bfloat16"))
     knobs: dict[str, KnobValue] = {"BLOCK_M": 32 * warps, "BLOCK_N": 64, "LOADS": "descriptor", "NUM_STAGES": 2}
-    knobs |= {"NUM_WARPS": warps, "QUERY_TILES": 2} | ({"MASK": mask} if mask else {})
-    schedule = attention_schedule(**knobs)
+    schedule = attention_schedule(**knobs, NUM_WARPS=warps, QUERY_TILES=2)
     assert schedule in set(offered_schedules(kernel, H200))
     built = build(kernel, schedule, tmp_path, monkeypatch)
     assert built.kernel.asm["ptx"].count("wgmma.wait_group") == 3
@@ -178,16 +175,6 @@ def test_a_softmax_runs_beside_the_product_of_the_other_tile(
     told = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stderr
     assert "registers" in told
     assert "serialized" not in told
-
-
-def test_the_cold_model_puts_two_tiles_first() -> None:
-    kernel = Kernel("attention", attention(16, 2048, 2048, 128, "bfloat16", batch=4, causal=True))
-    offered = list(offered_schedules(kernel, H200))
-    predicted = ColdModel().predict(features(kernel, [s.as_dict() for s in offered], H200))
-    first = [offered[i].as_dict() for i in predicted.argsort(kind="stable")[:6]]
-    assert {values["QUERY_TILES"] for values in first} == {2}
-    assert {values["MASK"] for values in first} == {"every", "cut"}
-    assert (first[0]["BLOCK_M"], first[0]["BLOCK_N"], first[0]["LOADS"]) == (128, 64, "descriptor")
 
 
 @pytest.mark.parametrize("kernel", [LAYER, RAGGED, PADDED], ids=["layer", "ragged", "padded"])

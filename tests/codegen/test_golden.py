@@ -77,11 +77,13 @@ def cases() -> dict[str, tuple[Kernel, Schedule]]:
             Kernel("attention", QWEN3_LAYER.body()),
             attention_schedule(BLOCK_M=16, BLOCK_N=32, NUM_WARPS=2, NUM_STAGES=1, LOADS="descriptor"),
         ),
-        "attention_two_query_tiles": (
+        "attention_mask_cut": (
             Kernel("attention", attention(16, 2048, 2048, 128, "bfloat16", causal=True)),
-            attention_schedule(
-                BLOCK_M=128, BLOCK_N=64, LOADS="descriptor", MASK="cut", NUM_WARPS=4, NUM_STAGES=2, QUERY_TILES=2
-            ),
+            attention_schedule(LOADS="descriptor", MASK="cut", BLOCK_N=64, NUM_STAGES=3),
+        ),
+        "attention_two_query_tiles": (
+            Kernel("attention", attention(16, 2048, 2048, 128, "bfloat16")),
+            attention_schedule(BLOCK_M=128, BLOCK_N=64, LOADS="descriptor", NUM_WARPS=4, NUM_STAGES=2, QUERY_TILES=2),
         ),
         "attention_slices": (
             Kernel("attention", slices_of_keys(8, 16, 2, 256, 128, "bfloat16")),

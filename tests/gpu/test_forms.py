@@ -30,9 +30,8 @@ KERNELS = {
 }
 FORMS: dict[str, Callable[[Schedule], bool]] = {
     "no dot": lambda s: int(s.as_dict().get("BLOCK_M", 0)) < 16,
-    "two tiles, cut": lambda s: s.as_dict().get("QUERY_TILES") == 2 and s.as_dict().get("MASK") == "cut",
-    "two tiles": lambda s: s.as_dict().get("QUERY_TILES") == 2 and s.as_dict().get("MASK") != "cut",
-    "cut": lambda s: s.as_dict().get("QUERY_TILES") == 1 and s.as_dict().get("MASK") == "cut",
+    "two tiles": lambda s: s.as_dict().get("QUERY_TILES") == 2,
+    "cut": lambda s: s.as_dict().get("MASK") == "cut",
 }
 EACH = 24
 TOLD = {FailureKind.SHARED_MEMORY, FailureKind.REGISTERS}

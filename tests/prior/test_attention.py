@@ -84,6 +84,33 @@ def test_the_best_hand_made_schedule_is_predicted_near_the_best() -> None:
         assert times[offered.index(expert)] < 1.3 * times.min()
 
 
+FULL = Kernel("attention", attention(16, 2048, 2048, 128, "bfloat16", batch=4))
+CORNER = ("BLOCK_M", "BLOCK_N", "LOADS", "NUM_WARPS", "NUM_STAGES")
+
+
+def first_predicted(kernel: Kernel, count: int) -> list[dict[str, KnobValue]]:
+    offered = [s.as_dict() for s in offered_schedules(kernel, H200)]
+    return [offered[i] for i in us(kernel, offered).argsort(kind="stable")[:count]]
+
+
+def test_a_mask_that_cuts_is_predicted_first_where_the_mask_is_causal() -> None:
+    """As measured: 162.2 us, and 165.3 with the mask in every block."""
+    first = first_predicted(LONG, 10)
+    assert [first[0][name] for name in CORNER] == [64, 64, "descriptor", 4, 3]
+    assert first[0]["MASK"] == "cut"
+    assert first[1] == first[0] | {"MASK": "every"}
+    assert sum(values["MASK"] == "cut" for values in first) > 5
+
+
+def test_two_tiles_are_predicted_first_where_nothing_is_masked() -> None:
+    """As measured: 273.3 us with 256 queries, 277.7 with 128, 283.3 with one tile of 64; 318 with 32 keys a step."""
+    first = first_predicted(FULL, 8)
+    assert [values["QUERY_TILES"] for values in first[:4]] == [2, 2, 2, 1]
+    assert [128, 64, "descriptor", 4, 2] in [[values[name] for name in CORNER] for values in first[:3]]
+    assert [256, 64, "descriptor", 8, 3] in [[values[name] for name in CORNER] for values in first[:3]]
+    assert all(values["BLOCK_N"] != 32 for values in first)
+
+
 def test_scores_of_options_are_usable() -> None:
     space = schedule_space(LAYER, H200)
     fork = space.fork(())

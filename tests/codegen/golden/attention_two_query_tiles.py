@@ -5,7 +5,7 @@ import triton.language as tl
 @triton.jit
 def attention(out0, query_desc, key_desc, value_desc):
     batch = tl.program_id(0) // 16
-    first = (15 - tl.program_id(0) % 16) * 128
+    first = (tl.program_id(0) % 16) * 128
     rows = first + tl.arange(0, 64)[:, None]
     rows_below = rows + 64
     cols = tl.arange(0, 64)[None, :]
@@ -18,16 +18,12 @@ def attention(out0, query_desc, key_desc, value_desc):
     total_below = tl.zeros((64,), tl.float32)
     acc_below = tl.zeros((64, 128), tl.float32)
     query_below = query_desc.load([first + 64, batch * 128])
-    end = tl.minimum(2048, tl.maximum(first + 128, 0))
-    for start in tl.range(0, end, 64):
+    for start in tl.range(0, 2048, 64):
         key = key_desc.load([start, batch * 128]).T
         scores = tl.dot(query, key)
         scores_below = tl.dot(query_below, key)
-        if start > first - 63:
-            scores = tl.where(rows - start >= cols, scores, float("-inf"))
-            scores_below = tl.where(rows_below - start >= cols, scores_below, float("-inf"))
         higher = tl.maximum(peak, tl.max(scores, 1))
-        base = tl.where(higher == float("-inf"), 0.0, higher)
+        base = higher
         weights = tl.exp2(scores * 0.18033688011112042 - (base * 0.18033688011112042)[:, None])
         shrink = tl.exp2((peak - base) * 0.18033688011112042)
         total = total * shrink + tl.sum(weights, 1)
@@ -36,7 +32,7 @@ def attention(out0, query_desc, key_desc, value_desc):
         acc = tl.dot(weights.to(tl.bfloat16), value, acc)
         peak = higher
         higher_below = tl.maximum(peak_below, tl.max(scores_below, 1))
-        base_below = tl.where(higher_below == float("-inf"), 0.0, higher_below)
+        base_below = higher_below
         weights_below = tl.exp2(scores_below * 0.18033688011112042 - (base_below * 0.18033688011112042)[:, None])
         shrink_below = tl.exp2((peak_below - base_below) * 0.18033688011112042)
         total_below = total_below * shrink_below + tl.sum(weights_below, 1)
