@@ -89,6 +89,11 @@ def _knob_text(name: str, value: KnobValue) -> str:
     return f"{json.dumps(name)}:{json.dumps(value)}"
 
 
+def knobs_text(knobs: Mapping[str, KnobValue]) -> str:
+    """The `key` of the schedule with these knobs."""
+    return "{" + ",".join([_knob_text(name, value) for name, value in sorted(knobs.items())]) + "}"
+
+
 @dataclass(frozen=True, slots=True)
 class Schedule:
     """A full assignment of one kernel's knobs, sorted by knob name. Build it with `Schedule.of`."""
@@ -110,7 +115,7 @@ class Schedule:
     @property
     def key(self) -> str:
         """Canonical JSON text: equal schedules have equal keys in any process."""
-        return "{" + ",".join([_knob_text(*knob) for knob in sorted(dict(self.knobs).items())]) + "}"
+        return knobs_text(dict(self.knobs))
 
     def as_dict(self) -> dict[str, KnobValue]:
         return dict(self.knobs)

@@ -34,6 +34,7 @@ class Progress:
         self._detail = detail
         self._lines = lines
         self._live = live
+        self._on_terminal = terminal_width(live) is not None
         self._painted_at = 0.0
         self._on_screen = False
         self._last: Measured | None = None
@@ -44,14 +45,16 @@ class Progress:
         self._note(event)
         if self._detail is Detail.VERBOSE:
             self._write(step_line(snapshot, event, self._deploy_us))
-        elif self._detail is Detail.NORMAL and terminal_width(self._live) is None:
+        elif self._detail is Detail.NORMAL and not self._on_terminal:
             self._write(milestone_line(snapshot, event))
 
     def paint(self, snapshot: Snapshot) -> None:
         """Refresh the live line if there is a terminal for it; cheap enough to be called at any time."""
         now = time.monotonic()
-        width = terminal_width(self._live) if self._detail is Detail.NORMAL else None
-        if width is None or now - self._painted_at < REPAINT_S:
+        if self._detail is not Detail.NORMAL or not self._on_terminal or now - self._painted_at < REPAINT_S:
+            return
+        width = terminal_width(self._live)
+        if width is None:
             return
         self._painted_at = now
         self._live.write("\r" + printable(live_line(snapshot, self._last))[: width - 1] + "\x1b[K")

@@ -164,9 +164,9 @@ class _Remembering:
         """Those of `found`, the values of the first of `names`, that the rule holds for, in order."""
         of = itemgetter(*(names.index(name) for name in self.knobs))
         keys = list(map(of, found))
-        new = {key: values for key, values in zip(keys, found, strict=True) if key not in self._holds}
-        for key, values in new.items():
-            self._holds[key] = not self._broken(dict(zip(names, values, strict=False)))
+        one_of_each = dict(zip(keys, found, strict=True))
+        for key in one_of_each.keys() - self._holds.keys():
+            self._holds[key] = not self._broken(dict(zip(names, one_of_each[key], strict=False)))
         return list(compress(found, map(self._holds.__getitem__, keys)))
 
 

@@ -7,7 +7,7 @@ from engine.measure.child_side import open_channel
 from engine.measure.controls import NO_OPTIMIZATION, Controls, ControlsFile, option_sha256, read_controls
 from engine.measure.counters import CounterReader, CountersError
 from engine.measure.cuda import CudaDevice
-from engine.measure.device import AssembledResult, Device, DeviceError, DeviceHealth, PairedTimes, TakesControls
+from engine.measure.device import AssembledResult, Device, DeviceError, DeviceHealth, PairedTimes, Starts, TakesControls
 from engine.measure.fidelity import Fidelity, fidelity, misleading
 from engine.measure.gate import less_exact_than_eager
 from engine.measure.generator import GeneratorError, GeneratorRequest
@@ -61,6 +61,7 @@ __all__ = [
     "RegimeSettings",
     "ReplayDevice",
     "Respawn",
+    "Starts",
     "TakesControls",
     "WorkerState",
     "apart_margin",

@@ -55,9 +55,10 @@ IllegalBecause = Callable[[Kernel, Schedule, Target], str | None]
 class CudaSettings:
     """How a CUDA device works: which GPU, how many compile processes, which commands, which limits and regimes.
 
-    With a `probe_command` the device is open as soon as that has told the context; without, when the benchmark process
-    is up. Without a `sampler_command` nobody looks at the GPU's clocks and heat. With `controls` their ptxas assembles.
-    With `cold_l2` each launch finds the GPU's L2 cache without its data, and the context says so.
+    With a `probe_command` the device is open as soon as that has told the context, and the benchmark process starts
+    with the first request, or with `start`; without, the device is open when the benchmark process is up. Without a
+    `sampler_command` nobody looks at the GPU's clocks and heat. With `controls` their ptxas assembles. With `cold_l2`
+    each launch finds the GPU's L2 cache without its data, and the context says so.
     """
 
     index: int
@@ -115,6 +116,9 @@ class CudaDevice:
         sampler = settings.sampler_command
         self._sampling = Sampling(self._nursery, sampler, settings.index) if sampler else None
         hello: Future[Message] = Future()
+        self._wanted = threading.Event()
+        if not settings.probe_command:
+            self._wanted.set()
         self._thread = threading.Thread(target=self._serve, args=(hello,), name=self.name, daemon=True)
         self._thread.start()
         try:
@@ -139,6 +143,10 @@ class CudaDevice:
     @property
     def target(self) -> Target:
         return self._target
+
+    def start(self) -> None:
+        """See `Starts`."""
+        self._wanted.set()
 
     def submit(self, kernel: Kernel, schedule: Schedule, regime: Regime) -> Future[Measurement]:
         """See `Device.submit`. An illegal schedule is answered at once and starts no work."""
@@ -184,6 +192,7 @@ class CudaDevice:
         pdl: bool = False,
     ) -> AssembledResult:
         """See `Device.assemble`. Raises DeviceError when the device is gone, KeyError for a kernel without schedule."""
+        self.start()
         settings = self._regime(FINALIST)
         sources: dict[str, KernelSource] = {}
         for key, (kernel, _) in grouping.kernel_counts().items():
@@ -208,6 +217,7 @@ class CudaDevice:
 
     def compare(self, kernel: Kernel, schedules: Sequence[Schedule], *, fresh: bool = False) -> PairedTimes:
         """See `Device.compare`."""
+        self.start()
         sources = [self._render(kernel, schedule, self._target) for schedule in schedules]
         for reply in [self._pool.submit(source, self._target, TURNS.ptxas_level) for source in sources]:
             if failure := reply.result().failure:
@@ -262,6 +272,7 @@ class CudaDevice:
         for future in pending:
             future.cancel()
         self._link.interrupt()
+        self._wanted.set()
         self._tasks.put(None)
         if self._sampling is not None:
             self._sampling.close()
@@ -308,6 +319,7 @@ class CudaDevice:
             gone = self._gone or (DeviceError(f"{self.name} is closed") if self._closed else None)
             if gone is None:
                 self._pending.add(future)
+                self._wanted.set()
         if gone is not None:
             future.set_exception(gone)
             return
@@ -339,6 +351,9 @@ class CudaDevice:
 
     def _serve(self, hello: Future[Message]) -> None:
         """The thread that owns the benchmark process, from its start to its end."""
+        self._wanted.wait()
+        if self._closed:
+            return
         try:
             hello.set_result(self._link.start())
         except DeviceError as error:

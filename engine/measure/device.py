@@ -95,6 +95,15 @@ class Device(Protocol):
 
 
 @runtime_checkable
+class Starts(Protocol):
+    """A device that starts what measures only when something is to be measured, or when it is told to."""
+
+    def start(self) -> None:
+        """Something will be measured: start now, so that it is ready by then. Returns at once; may be called again."""
+        ...
+
+
+@runtime_checkable
 class TakesControls(Protocol):
     """A device that was opened with a ptxas that takes controls, and may be given more files while it runs."""
 

@@ -32,11 +32,12 @@ from numpy.typing import NDArray
 
 from engine.prior.columns import KnobTable
 from engine.prior.forest import Forest
-from engine.vocabulary import KnobValue, Option, Schedule
+from engine.vocabulary import KnobValue, Option, knobs_text
 
 Knobs = Mapping[str, KnobValue]
 Column = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+_Asked = tuple[tuple[tuple[str, KnobValue], ...], tuple[tuple[tuple[str, KnobValue], ...], ...]]
 
 START = 10
 """Answers before the first fit: fewer points in a dozen dimensions show a forest chance."""
@@ -75,7 +76,7 @@ class Surrogate:
     so the search's own term for known rewards must not count a second time."""
 
     def __init__(self, candidates: Sequence[Knobs], predicted: Sequence[float] | None = None, seed: int = 0) -> None:
-        keys = [Schedule.of(knobs).key for knobs in candidates]
+        keys = [knobs_text(knobs) for knobs in candidates]
         order = sorted(range(len(keys)), key=keys.__getitem__)
         self._table = KnobTable([candidates[i] for i in order])
         self._rows = {keys[i]: row for row, i in enumerate(order)}
@@ -101,12 +102,13 @@ class Surrogate:
         self._spread: Column = np.ones(len(order))
         self._log_works: Column = np.zeros(len(order))
         self._worth: Column | None = None
-        self._leaves: NDArray[np.int64] | None = None
+        self._completing: dict[_Asked, list[NDArray[np.int64]]] = {}
+        self._leaves: NDArray[np.int32] | None = None
         self._log_apart: Column = np.zeros(len(order))
 
     def begin(self, knobs: Knobs) -> None:
         """A candidate is being measured: it is worth nothing to propose it again."""
-        row = self._rows.get(Schedule.of(knobs).key)
+        row = self._rows.get(knobs_text(knobs))
         if row is not None and self._open[row]:
             self._open[row] = False
             self._taken += 1
@@ -115,7 +117,7 @@ class Surrogate:
 
     def release(self, knobs: Knobs) -> None:
         """A candidate that was begun is given back unanswered."""
-        row = self._rows.get(Schedule.of(knobs).key)
+        row = self._rows.get(knobs_text(knobs))
         if row is not None and self._under_way()[row]:
             self._open[row] = True
             self._worth = None
@@ -125,7 +127,7 @@ class Surrogate:
         if us is not None and not (math.isfinite(us) and us > 0):
             raise ValueError(f"a time must be finite and above 0, not {us}; a failed candidate has None")
         self.begin(knobs)
-        row = self._rows.get(Schedule.of(knobs).key)
+        row = self._rows.get(knobs_text(knobs))
         if row is None:
             return
         self._answers += 1
@@ -140,16 +142,27 @@ class Surrogate:
 
         NaN where no open candidate completes it. Before the first fit it is the prior's order, or the seed's.
         """
-        worth = self._log_worth()
-        allowed = self._table.agreeing(self._open, fixed)
-        best = [_highest(worth[self._table.agreeing(allowed, dict(option.knobs))]) for option in options]
+        worth = self._open_worth()
+        best = [_highest(worth[rows]) for rows in self._completions(fixed, options)]
         top = max((value for value in best if not math.isnan(value)), default=math.nan)
         sharpness = SHARPNESS if self._fitted_at or not self.guided else 1.0
         return [math.nan if math.isnan(value) else math.exp(sharpness * (value - top)) for value in best]
 
-    def _log_worth(self) -> Column:
+    def _completions(self, fixed: Knobs, options: Sequence[Option]) -> list[NDArray[np.int64]]:
+        """The rows of the candidates that complete each option after `fixed`, open or not; kept, as a search asks for
+        them again and again."""
+        key = (tuple(fixed.items()), tuple([option.knobs for option in options]))
+        known = self._completing.get(key)
+        if known is None:
+            allowed = self._table.agreeing(np.ones_like(self._open), fixed)
+            asked = [self._table.agreeing(allowed, dict(option.knobs)) for option in options]
+            known = self._completing[key] = [np.flatnonzero(rows) for rows in asked]
+        return known
+
+    def _open_worth(self) -> Column:
+        """The logarithm of every candidate's worth, -inf where it is not open."""
         if self._worth is None:
-            self._worth = self._judge()
+            self._worth = np.where(self._open, self._judge(), -np.inf)
         return self._worth
 
     def _judge(self) -> Column:
@@ -176,7 +189,7 @@ class Surrogate:
         grown = Forest.grow(self._columns[known], self._log_us[known], trees=self._trees, seed=self._seed)
         answers = grown.ask(self._columns)
         self._mean, self._spread = answers.told.mean(axis=0), answers.told.std(axis=0) + LEAST_SPREAD
-        self._leaves = answers.leaves
+        self._leaves = answers.leaves.astype(np.int32)
         if self._failed.any():
             answered = known | self._failed
             worked = known[answered].astype(np.float64)
@@ -201,7 +214,8 @@ class Surrogate:
             return
         most = np.zeros(len(self._open), dtype=np.int64)
         for row in rows:
-            most = np.maximum(most, np.count_nonzero(leaves == leaves[:, row, None], axis=0))
+            alike = (leaves == leaves[:, row, None]).view(np.uint8)
+            most = np.maximum(most, np.add.reduce(alike, axis=0, dtype=np.uint8))  # of fewer than 256 trees
         apart = np.log(np.maximum(1.0 - most / len(leaves), LEAST_CHANCE))
         self._log_apart = np.minimum(self._log_apart, apart)
 
@@ -245,4 +259,6 @@ def log_expected_improvement(best: float, mean: Column, spread: Column) -> Colum
 
 
 def _highest(values: Column) -> float:
-    return float(values.max()) if len(values) else math.nan
+    """NaN where nothing is open."""
+    highest = float(values.max(initial=-math.inf))
+    return math.nan if highest == -math.inf else highest

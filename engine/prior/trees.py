@@ -52,9 +52,10 @@ class Trees:
         answers = np.full(len(values), self.base)
         if not len(values):
             return answers
-        columns = np.asfortranarray(values)
+        goes_low = self._low_for_all(np.asfortranarray(values))
+        columns = list(np.ascontiguousarray(values.T))
+        unknown = [bool(np.isnan(column).any()) for column in columns]
         everything = np.arange(len(values))
-        goes_low = self._low_for_all(columns)
         feature, threshold, unknown_low = self.feature.tolist(), self.threshold.tolist(), self.unknown_low.tolist()
         lows, highs = self.low.tolist(), self.high.tolist()
         for root in self.roots.tolist():
@@ -66,9 +67,9 @@ class Trees:
                 if feature[node] < 0:
                     answers[rows] += self.value[node]
                     continue
-                asked = columns[rows, feature[node]]
+                asked = columns[feature[node]].take(rows)
                 low = asked <= threshold[node]
-                if unknown_low[node]:
+                if unknown_low[node] and unknown[feature[node]]:
                     low |= np.isnan(asked)
                 for child, share in ((lows[node], rows[low]), (highs[node], rows[~low])):
                     if len(share):

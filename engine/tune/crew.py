@@ -2,6 +2,9 @@
 
 The order, the window of groupings ahead and each kernel's search are the same however many devices there are and
 however many kernels each of them tunes at a time, and so are the results.
+
+While every answer comes from the database there is nothing to wait for, and threads would only take the interpreter
+from each other: until the device is asked for something, one of them tunes alone.
 """
 
 from __future__ import annotations
@@ -39,7 +42,7 @@ class Crew:
         self._waiting: queue.SimpleQueue[tuple[Kernel, Future[KernelResult]] | None] = queue.SimpleQueue()
         self._ended = threading.Event()
         self._threads = [
-            threading.Thread(target=self._work, name=f"emmy-kernels-{number}", daemon=True)
+            threading.Thread(target=self._work, args=(number > 0,), name=f"emmy-kernels-{number}", daemon=True)
             for number in range(bench.devices * bench.kernels_per_device)
         ]
 
@@ -52,6 +55,7 @@ class Crew:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._ended.set()
+        self._bench.measuring.set()
         for _ in self._threads:
             self._waiting.put(None)
         for thread in self._threads:
@@ -79,7 +83,10 @@ class Crew:
                     raise Stopped from None
                 raise
 
-    def _work(self) -> None:
+    def _work(self, beside: bool) -> None:
+        """What one thread does; the ones `beside` the first begin when something is measured."""
+        if beside:
+            self._bench.measuring.wait()
         while (job := self._waiting.get()) is not None:
             kernel, future = job
             try:

@@ -18,7 +18,16 @@ from typing import TypeVar
 from engine.ir.graph import Graph
 from engine.ir.kernel import Kernel
 from engine.ir.plan import Grouping
-from engine.measure import AssembledResult, Controls, Device, DeviceError, DeviceHealth, PairedTimes, TakesControls
+from engine.measure import (
+    AssembledResult,
+    Controls,
+    Device,
+    DeviceError,
+    DeviceHealth,
+    PairedTimes,
+    Starts,
+    TakesControls,
+)
 from engine.vocabulary import Context, Measurement, Regime, Schedule, Target
 
 Answer = TypeVar("Answer")
@@ -223,6 +232,12 @@ class Fleet:
     @property
     def target(self) -> Target:
         return self._devices[0].target
+
+    def start(self) -> None:
+        """See `Starts`."""
+        for device in self._devices:
+            if isinstance(device, Starts):
+                device.start()
 
     def submit(self, kernel: Kernel, schedule: Schedule, regime: Regime) -> Future[Measurement]:
         """See `Device.submit`; for a single candidate outside a kernel's search."""

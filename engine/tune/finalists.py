@@ -134,13 +134,12 @@ def _chosen_before(bench: Workbench, kernel: Kernel, measured: Sequence[Measurem
 
 def _timed(bench: Workbench, kernel: Kernel, finalists: Sequence[Measurement], plain: int, tried: int) -> _Turns | None:
     """The finalists in turns, the first twice where some have controls; None where nothing could be timed."""
-    floor = bench.device.health().noise
-    share = floor.share if floor is not None else UNKNOWN_FLOOR
     schedules = [item.schedule for item in finalists]
     controlled = 0 < plain < len(finalists)
-    windows = _timed_in_turns(bench, kernel, [*schedules, schedules[0]] if controlled else schedules, share, controlled)
+    windows = _timed_in_turns(bench, kernel, [*schedules, schedules[0]] if controlled else schedules, controlled)
     if not windows:
         return None
+    share = _noise_share(bench)
     found = differences(windows, share, tried + plain if controlled else 0)
     if not controlled:
         return _Turns(found, len(windows), share)
@@ -155,14 +154,14 @@ def _finalists(measured: Sequence[Measurement]) -> list[Measurement]:
 
 
 def _timed_in_turns(
-    bench: Workbench, kernel: Kernel, schedules: Sequence[Schedule], floor: float, controlled: bool
+    bench: Workbench, kernel: Kernel, schedules: Sequence[Schedule], controlled: bool
 ) -> list[tuple[tuple[float, ...], ...]]:
     """The windows of one process, and those of a fresh one where the first would overrule the order of deploy times by
     enough to be worth it, or in favour of controls at all; empty without any."""
     first = _compare(bench, kernel, schedules, fresh=controlled)
     if not first.windows:
         return []
-    found = differences([first.windows], floor)
+    found = differences([first.windows], _noise_share(bench))
     worth = 1.0 if controlled else 1.0 - WORTH_CONFIRMING
     if not any(item.verdict is Verdict.FASTER and item.ratio < worth for item in found):
         return [first.windows]
@@ -170,9 +169,16 @@ def _timed_in_turns(
     return [first.windows, second.windows] if second.windows else []
 
 
+def _noise_share(bench: Workbench) -> float:
+    """Of the device's noise floor, which it takes before it times anything: ask after that."""
+    floor = bench.device.health().noise
+    return floor.share if floor is not None else UNKNOWN_FLOOR
+
+
 def _compare(bench: Workbench, kernel: Kernel, schedules: Sequence[Schedule], *, fresh: bool) -> PairedTimes:
     bench.checkpoint()
     try:
+        bench.measuring.set()
         times = bench.device.compare(kernel, schedules, fresh=fresh)
     except CancelledError:
         raise Stopped from None

@@ -161,6 +161,7 @@ def _start(bench: Workbench, kernel: Kernel, proposal: Proposal, reporter: TreeR
     known = bench.recorder.ranking(kernel, schedule)
     if known is not None:
         return _InFlight(proposal, schedule, answered(known), kept=True)
+    bench.measuring.set()
     bench.tell(CandidateStarted, kernel=kernel.key, node=reporter.leaf_id(proposal), schedule=str(schedule))
     return _InFlight(proposal, schedule, submit_ranking(bench.device, kernel, schedule, bench.misranked))
 

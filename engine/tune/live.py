@@ -19,6 +19,7 @@ from engine.ir.plan import Program
 from engine.measure import CounterReader, Device, open_device
 from engine.prior import Prior, load_libraries
 from engine.store import BadRow, LeftOut, RunInfo, Store
+from engine.tune.ahead import Ahead
 from engine.tune.control import Control
 from engine.tune.controlled import ControlledProblem, ControlsRequest, controlled
 from engine.tune.crew import KERNELS_AT_ONCE
@@ -26,14 +27,13 @@ from engine.tune.devices import Fleet
 from engine.tune.floors import Floors
 from engine.tune.full_disk import FullDisk
 from engine.tune.learn import Learner, chosen_prior, steering_sentences
-from engine.tune.opening import opened
+from engine.tune.opening import opened, start
 from engine.tune.problem import CapturedProblem, Problem
 from engine.tune.recorder import StoreRecorder
-from engine.tune.run import tune
+from engine.tune.run import rare_collections, tune
 from engine.tune.settings import Settings
 from engine.tune.sweeping import misranked_kinds
 from engine.tune.workbench import Tally, Workbench
-from engine.vocabulary import Context
 
 
 class Host(Protocol):
@@ -77,6 +77,7 @@ def nothing_more(request: LiveRequest, host: Host, store: Store, device: Device)
     return []
 
 
+@rare_collections()
 def tune_live(request: LiveRequest, host: Host, then: Then = nothing_more) -> list[RunFinished]:
     """Tune one expression on a device, and then whatever else was asked for meanwhile.
 
@@ -91,12 +92,13 @@ def tune_live(request: LiveRequest, host: Host, then: Then = nothing_more) -> li
     wanted = request.controls
     controls = wanted.load() if wanted is not None else None
     jobs, cold_l2 = host.settings.jobs, host.settings.cold_l2
-    device = host.own_device(opened(request.open_device, request.device, jobs, controls, cold_l2=cold_l2))
+    with Ahead(request.code, request.database, host.settings) as ahead:
+        device = host.own_device(opened(request.open_device, request.device, jobs, controls, cold_l2=cold_l2))
     try:
         with _database(request.database) as store:
             chosen_prior(store, host.settings.prior)
-            program = _program(store, request.code, device.context)
-            plain = CapturedProblem(program, device.target)
+            plain = _problem(store, request.code, device, ahead)
+            program = plain.program
             problem = controlled(plain, controls, device.target.capability, store, wanted)
             first = record_run(request, host, store, device, program, problem, host.settings)
             return [first, *then(request, host, store, device)]
@@ -121,15 +123,22 @@ def _database(path: Path) -> Iterator[Store]:
                 name.unlink(missing_ok=True)
 
 
-def _program(store: Store, code: str, context: Context) -> Program:
-    """The program as an earlier run captured it with the same versions, else captured anew: the text says it all."""
+def _problem(store: Store, code: str, device: Device, ahead: Ahead) -> CapturedProblem:
+    """The program as an earlier run captured it with the same versions, else captured anew: the text says it all.
+
+    What measures starts beside a capture, and where the GPU's ceilings are not known, which it measures first.
+    """
+    context, target = device.context, device.target
+    if store.ceilings(context.key) is None:
+        start(device)
     for run in reversed(store.runs()):
         if run.target == code and run.context_key == context.key:
             try:
-                return store.program(run.id)
+                return ahead.problem(run.id, store.program(run.id), target)
             except BadRow as error:
                 store.leave_out(error)
-    return capture(code)
+    start(device)
+    return CapturedProblem(capture(code), target)
 
 
 def record_run(

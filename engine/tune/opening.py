@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from engine.measure import Controls, Device, DeviceError
+from engine.measure import Controls, Device, DeviceError, Starts
 from engine.measure.ray_device import RAY_PREFIX, open_ray
 from engine.tune.devices import Fleet
 
@@ -42,6 +42,12 @@ def opened(
         _close(devices)
         raise
     return _fleet(devices)
+
+
+def start(device: Device) -> None:
+    """Something will be measured: what takes seconds to start does so from now on."""
+    if isinstance(device, Starts):
+        device.start()
 
 
 def _fleet(devices: list[Device]) -> Fleet:

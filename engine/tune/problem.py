@@ -10,6 +10,7 @@ from engine.grouping import grouping_space
 from engine.ir.graph import Graph
 from engine.ir.kernel import Kernel
 from engine.ir.plan import Grouping, Program
+from engine.prior import Prior, Surrogate
 from engine.search import EnumeratedSpace, Path, Space
 from engine.store import RecordedGrouping, Store
 from engine.vocabulary import KnobValue, Target
@@ -52,6 +53,19 @@ class CapturedProblem:
         self._program = program
         self._target = target
         self._groupings = grouping_space(program.graph)
+        self._surrogates: dict[tuple[str, str, int], Surrogate] = {}
+
+    def keep_surrogate(self, kernel: Kernel, prior: Prior, seed: int, surrogate: Surrogate) -> None:
+        """Keep one that was made beforehand and knows no answer yet, for the kernel's search."""
+        self._surrogates[kernel.key, prior.version, seed] = surrogate
+
+    def take_surrogate(self, kernel: Kernel, prior: Prior, seed: int) -> Surrogate | None:
+        """What was kept for a search of the kernel, for one only: it learns."""
+        return self._surrogates.pop((kernel.key, prior.version, seed), None)
+
+    @property
+    def program(self) -> Program:
+        return self._program
 
     @property
     def target(self) -> str:

@@ -21,7 +21,7 @@ from engine.search import Path as Steps
 from engine.store import Store, StoreError
 from engine.tune.control import Retune
 from engine.tune.live import Host, LiveRequest, record_run
-from engine.tune.opening import opened
+from engine.tune.opening import opened, start
 from engine.tune.settings import Settings
 from engine.vocabulary import KnobValue, Schedule, Target
 
@@ -103,6 +103,7 @@ def tune_again(request: RetuneRequest, host: Host) -> list[RunFinished]:
         device = host.own_device(
             opened(request.open_device, request.device, host.settings.jobs, cold_l2=host.settings.cold_l2)
         )
+        start(device)
         try:
             host.control.enqueue(request.wanted)
             return tune_queue(LiveRequest("", request.database, request.device, request.command), host, store, device)

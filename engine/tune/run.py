@@ -41,7 +41,7 @@ def tune(bench: Workbench, problem: Problem) -> RunFinished:
     outer = OuterResult()
     winner: Winner | None = None
     try:
-        with _rare_collections():
+        with rare_collections():
             problem = proved(bench, problem)
             search_groupings(bench, problem, outer)
             winner = check_assembled(bench, problem, outer.ranked())
@@ -56,7 +56,8 @@ def tune(bench: Workbench, problem: Problem) -> RunFinished:
 
 
 @contextmanager
-def _rare_collections() -> Iterator[None]:
+def rare_collections() -> Iterator[None]:
+    """Garbage is collected seldom while it lasts."""
     before = gc.get_threshold()
     gc.set_threshold(max(COLLECT_AFTER, before[0]) if before[0] else 0, *before[1:])
     try:

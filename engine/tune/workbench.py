@@ -128,6 +128,7 @@ class Workbench:
     `counters` reads the metric of a run that goes by one; `assembler` is the ptxas of a run with controls.
     Kernels of the kinds in `misranked` are ranked by the deploy regime's settings (`engine.tune.sweeping`).
     A device tunes `kernels_per_device` kernels at a time (`engine.tune.crew`).
+    `measuring` is set once the device was asked for something.
     `at` gives a thread of its own the same parts with another device.
     """
 
@@ -149,6 +150,7 @@ class Workbench:
     forbidden: tuple[ForbiddenCorner, ...] = ()
     learner: Learner | None = None
     counters: CounterReader | None = None
+    measuring: threading.Event = field(default_factory=threading.Event)
     assembler: Assembler | None = None
     _untold: _Untold = field(default_factory=_Untold)
     _ended: threading.Event = field(default_factory=threading.Event)

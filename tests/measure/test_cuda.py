@@ -19,10 +19,10 @@ from engine.codegen import KernelSource
 from engine.ir import GraphBuilder, Kernel, TensorSpec
 from engine.ir.extern import arguments_to_json
 from engine.ir.plan import BufferView, Grouping, KernelCall
-from engine.measure import CudaDevice, DeviceError
+from engine.measure import CudaDevice, DeviceError, Starts
 from engine.measure.compile_pool import CompileLimits
 from engine.vocabulary import FailureKind, Measurement, Regime, Schedule, Status, Target
-from tests.measure.rig import ROOT, a_kernel, do, open_fake, processes_about, settings, settled
+from tests.measure.rig import ROOT, a_kernel, do, open_fake, processes_about, script, settings, settled
 
 KERNEL = a_kernel()
 FAULTS = [
@@ -259,3 +259,35 @@ def test_a_library_call_is_measured_without_a_compile(device: CudaDevice) -> Non
 
 def _command_line(pid: int) -> str:
     return Path(f"/proc/{pid}/cmdline").read_text()
+
+
+PROBED = {"probe_command": script("fake_probe")}
+
+
+def test_a_probed_device_starts_its_benchmark_process_with_the_first_request() -> None:
+    with open_fake(**PROBED) as device:
+        assert device.context.gpu == "Fake GPU"
+        assert device.health().workers == ()
+        assert measure(device, "fine").status is Status.OK
+        assert len(device.health().workers) == 1
+        assert device.health().noise is not None
+
+
+def test_a_probed_device_starts_when_it_is_told_to() -> None:
+    with open_fake(**PROBED) as device:
+        assert isinstance(device, Starts)
+        device.start()
+        until = time.monotonic() + 20
+        while device.health().noise is None and time.monotonic() < until:
+            time.sleep(0.01)
+        assert device.health().noise is not None
+
+
+def test_a_probed_device_that_nothing_was_asked_of_leaves_nothing() -> None:
+    device = open_fake(**PROBED)
+    folder = device._nursery.folder
+    device.close()
+    assert settled(folder)
+    assert device.health().respawns == 0
+    refused = device.submit(a_kernel(), do("fine"), Regime.RANKING)
+    assert isinstance(refused.exception(), DeviceError)

@@ -62,3 +62,10 @@ def test_two_kernels_at_a_time_leave_what_one_after_the_other_does(tmp_path: Pat
     assert (_most_at_once(alone), _most_at_once(together)) == (1, 2)
     assert bests(alone) == bests(together)
     assert kept(tmp_path / "1.db") == kept(tmp_path / "2.db")
+
+
+def test_a_run_whose_every_answer_is_known_tunes_one_kernel_at_a_time(tmp_path: Path) -> None:
+    first = _run(tmp_path / "t.db", 2)
+    again = _run(tmp_path / "t.db", 2)
+    assert (_most_at_once(first), _most_at_once(again)) == (2, 1)
+    assert bests(first) == bests(again)
