@@ -26,6 +26,22 @@ class Group(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Row:
+    """What decides which actions work on the row under the cursor.
+
+    `name` is its kernel's; `pinned` says that the kernel has a pin here, `schedule` that the row has one, `shares` that
+    a cluster of failures shares a knob value; `pins` and `stale` say that there is any pin at all, and a stale one.
+    """
+
+    name: str = ""
+    pinned: bool = True
+    schedule: bool = True
+    shares: bool = True
+    pins: bool = True
+    stale: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Now:
     """What decides whether an action works: the source's abilities, and what is on the screen.
 
@@ -34,7 +50,7 @@ class Now:
     changed a pin, `filtered` that a filter is on, `corners` counts the forbidden ones,
     `compiles` what compiles now; `middle` is the panel in the middle of the Live tab. `lines` counts those of the
     focused list; `compared` says that two runs are, `trained` that a prior's training is known, `reading` that the
-    rest of the rows is still on its way.
+    rest of the rows is still on its way. `row` is the one under the cursor of the tab's list.
     """
 
     mode: Mode | None = None
@@ -61,6 +77,7 @@ class Now:
     trained: bool = True
     reading: bool = False
     returns: bool = False
+    row: Row = Row()
 
 
 Decides = Callable[[Now], bool]
@@ -85,6 +102,7 @@ _EVERYTHING = {
     "corners": 1,
     "compared": True,
     "trained": True,
+    "row": Row(),
 }
 
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 import contextlib
 import gc
 import logging
+import signal
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar
 
 from rich.console import RenderableType
@@ -78,8 +79,9 @@ class EmmyApp(Verbs):
         replays: Replays | None = None,
         clock: Callable[[], float] = time.time,
         bite_s: float = BITE_S,
+        early: Sequence[signal.Signals] = (),
     ) -> None:
-        self.look = look or Look()
+        self.look, self._early = look or Look(), early
         super().__init__(ansi_color=True if self.look.no_color else None)
         self.theme = TERMINAL if self.look.no_color else self.look.theme
         self.animation_level = "none"
@@ -173,7 +175,7 @@ class EmmyApp(Verbs):
 
     def on_mount(self) -> None:
         if not self.is_headless:
-            handle_signals(self.leave_now, self.action_interrupt)
+            handle_signals(self.leave_now, self.action_interrupt, self._early)
         self.app_resume_signal.subscribe(self, self._resumed)
         self.set_interval(1 / self.look.fps, self.tick)
         self._fit()
@@ -275,6 +277,7 @@ class EmmyApp(Verbs):
             trained=self.prior.trained,
             reading=self.view.reading or self.tab.reading,
             returns=self._earlier is not None,
+            row=self.tab.row,
         )
 
     def tick(self) -> None:
@@ -302,7 +305,7 @@ class EmmyApp(Verbs):
         view = self.view
         view.snapshot, view.clock, view.state, view.reason = feed.snapshot, feed.clock, feed.state, feed.reason
         view.frozen, view.held, view.dropped = feed.frozen, feed.held, feed.source.dropped
-        view.badges, view.reading, view.trouble = feed.source.badges, feed.source.reading, feed.source.trouble
+        view.badges, view.reading, view.trouble = feed.source.badges, feed.reading, feed.source.trouble
         self._spare_large_tree(len(view.snapshot.nodes))
         if not view.busy:
             view.stop_asked_at = None
@@ -351,7 +354,7 @@ class EmmyApp(Verbs):
         meant = [action for action in ACTIONS if event.key in keys_of(action, self.view.keys) and not action.in_list]
         here = [action for action in meant if not action.tabs or now.tab in action.tabs] or meant
         if here and not any(action.when(now) for action in meant):
-            reason = next((said for said in (reason_why_not(action, now) for action in here) if said), "")
+            reason = next(filter(None, (reason_why_not(a, now) for a in sorted(here, key=lambda a: not a.tabs))), "")
             if reason:
                 self.outlet.warn(f"{reason}.")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from emmy_tui.action import COMPARE, Action, Group, Now, because, on_tabs
 
 _HERE = (COMPARE,)
-_NOTHING = because("There are not two runs to compare")
+_NOTHING = because("Two runs are compared here; o takes the second one from another database")
 
 
 def _has_pair(now: Now) -> bool:

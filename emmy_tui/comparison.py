@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from emmy_tui.database_source import SILENT_S
+from emmy_tui.database_source import GONE_S
 from emmy_tui.source import ENDED
 from engine.store import KernelResult, Store, StoredRun, StoreError
 from engine.store.run_results import BestTime
@@ -151,7 +151,7 @@ def measuring_runs(store: Store) -> list[StoredRun]:
 
 def listed_runs(store: Store, now: float) -> list[tuple[StoredRun, str]]:
     """The measuring runs with their states in words. A run without an end ended without a word where a newer run has
-    begun, or where it was silent for SILENT_S."""
+    begun, or where it was silent for GONE_S."""
     runs = measuring_runs(store)
     return [(run, _state_word(store, run, run is runs[0], now)) for run in runs]
 
@@ -160,7 +160,7 @@ def _state_word(store: Store, run: StoredRun, newest: bool, now: float) -> str:
     if run.state in ENDED or run.ended_at is not None:
         return run.state
     heard = store.last_heard(run.id) or run.started_at
-    return run.state if newest and now - heard <= SILENT_S else "ended without a word"
+    return run.state if newest and now - heard <= GONE_S else "ended without a word"
 
 
 def _partner(store: Store, runs: Sequence[StoredRun], a: Side, wanted: str) -> Side:

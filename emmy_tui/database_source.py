@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from emmy_tui.source import ENDED, Again, Anew, Mode
-from engine.events import Event, Logged, RunStarted, StateChanged
+from engine.events import Event, Logged, RunStarted, RunState, StateChanged
 from engine.store import LeftOut, Store, StoredRun, StoreError
 
 LOG = logging.getLogger("emmy_tui")
@@ -18,7 +18,10 @@ LOG = logging.getLogger("emmy_tui")
 INBOX_LIMIT = 50_000
 POLL_S = 0.2
 NEW_RUN_S = 1.0
-SILENT_S = 600.0
+SILENT_S = 60.0
+"""A run that isn't paused writes how its devices are every second or so: a minute without a word is worth a badge."""
+GONE_S = 600.0
+"""A run that wrote nothing for so long is taken for ended where runs are listed."""
 RETRY_S = (1.0, 2.0, 4.0, 8.0)
 """Waits between tries to read what can't be read, the last one repeated; a change of the file ends a wait."""
 
@@ -55,7 +58,10 @@ class DatabaseSource:
 
     @property
     def badges(self) -> tuple[str, ...]:
-        """The file's state in words; a run that neither ends nor writes for SILENT_S has presumably crashed."""
+        """The file's state in words, with how long a run was silent that neither ended nor is paused.
+
+        What a run said last is known once everything was read.
+        """
         badges = []
         if self._frozen:
             badges.append(f"FROZEN COPY ({self._frozen})")
@@ -66,14 +72,14 @@ class DatabaseSource:
         elif self._replaced:
             badges.append("FILE REPLACED")
         silent = self._clock() - self._last_at if self._last_at is not None else 0.0
-        if silent > SILENT_S and not self._frozen:
+        if silent > SILENT_S and not self._frozen and not self.reading:
             badges.append(f"WRITER SILENT {silent_words(silent)}")
         return tuple(badges)
 
     @property
     def reading(self) -> bool:
         """Whether what the file holds already is still on its way; what happens next comes as it happens."""
-        return not self._read_up or self._unshown > 0
+        return not self._read_up or (self._unshown > 0 and len(self._inbox) > 0)
 
     def _read(self) -> None:
         tries = 0
@@ -151,10 +157,10 @@ class DatabaseSource:
         self._inbox.append(Logged(at=self._clock(), level="warning", text=text))
 
     def _note(self, event: Event) -> None:
-        """Keep when the followed run said something last; None once it has ended."""
-        if isinstance(event, StateChanged) and event.state in ENDED:
+        """Keep when the followed run said something last; None while it owes no word: paused, or ended."""
+        if isinstance(event, StateChanged) and event.state in (*ENDED, RunState.PAUSED):
             self._last_at = None
-        elif isinstance(event, RunStarted):
+        elif isinstance(event, RunStarted | StateChanged):
             self._last_at = event.at
         elif self._last_at is not None:
             self._last_at = max(self._last_at, event.at)
@@ -171,6 +177,7 @@ class DatabaseSource:
             runs = latest_runs(store)
             if runs and runs[-1].id != shown:
                 if shown is not None:
+                    self._read_up = False
                     yield Anew(at=time.time())
                 shown = runs[-1].id
                 for run in runs[:-1]:
@@ -263,10 +270,10 @@ def _state_of(path: Path) -> tuple[int, int, int, int] | None:
 
 
 def silent_words(seconds: float) -> str:
-    """How long nothing was heard: 11m, 3h, 2d."""
+    """How long nothing was heard, in whole units that have passed: 11m, 3h, 2d."""
     if seconds < 3600:
-        return f"{seconds / 60:.0f}m"
-    return f"{seconds / 3600:.0f}h" if seconds < 48 * 3600 else f"{seconds / 86400:.0f}d"
+        return f"{seconds // 60:.0f}m"
+    return f"{seconds // 3600:.0f}h" if seconds < 48 * 3600 else f"{seconds // 86400:.0f}d"
 
 
 def latest_runs(store: Store) -> list[StoredRun]:

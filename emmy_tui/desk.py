@@ -4,6 +4,9 @@ Each topic has one question: a newer one replaces what still waits, as a person 
 what was typed before. Answers come back on the screen's thread. Reads use one reader that stays open; a write opens
 the database for writing, writes, and closes it again, so that no lock is held while a person looks. Writes have a
 thread of their own, in their order: one that waits for another process's lock holds up no reading.
+
+A list's question that the file couldn't answer is put again once the file was written: a database that was damaged and
+is restored shows its rows by itself.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from emmy_tui.database_source import file_identity
+from emmy_tui.database_source import Signature, file_identity, file_signature
 from engine.store import LeftOut, Store, StoreError, StoreLocked
 from engine.store.connection import BUSY_S
 
@@ -23,6 +26,8 @@ LOG = logging.getLogger("emmy_tui")
 
 T = TypeVar("T")
 Locate = Callable[[], Path]
+LOOK_S = 1.0
+"""How often a file that couldn't answer is looked at."""
 NO_DATABASE = "there is no database behind what is shown"
 
 
@@ -32,6 +37,7 @@ class _Job:
     then: Callable[[Any], None]
     failed: Callable[[str], None]
     writes: bool = False
+    again: bool = False
     locked: Callable[[], None] = lambda: None
 
 
@@ -67,6 +73,9 @@ class Desk:
         self._stale = False
         self._file: tuple[int, int] | None = None
         self._of = -1
+        self._path: Path | None = None
+        self._seen: Signature = ()
+        self._unanswered: dict[str, tuple[_Job, Signature, int]] = {}
 
     @property
     def busy(self) -> bool:
@@ -80,10 +89,17 @@ class Desk:
             self._generation += 1
 
     def ask(
-        self, topic: str, question: Callable[[Store], T], then: Callable[[T], None], failed: Callable[[str], None]
+        self,
+        topic: str,
+        question: Callable[[Store], T],
+        then: Callable[[T], None],
+        failed: Callable[[str], None],
+        *,
+        again: bool = False,
     ) -> None:
-        """Put a question; `then` gets the answer, or `failed` one sentence."""
-        self._put(self._reads, topic, _Job(question, then, failed))
+        """Put a question; `then` gets the answer, or `failed` one sentence. With `again` it is put again where the
+        database couldn't be read, as soon as the file was written."""
+        self._put(self._reads, topic, _Job(question, then, failed, again=again))
 
     def write(
         self,
@@ -123,6 +139,8 @@ class Desk:
             if line.jobs.pop(topic, None) is None:
                 self._open += 1
             line.jobs[topic] = job
+            if line is self._reads:
+                self._unanswered.pop(topic, None)
             if line.thread is None:
                 line.thread = threading.Thread(target=self._work, args=(line,), name=line.name, daemon=True)
                 line.thread.start()
@@ -139,11 +157,15 @@ class Desk:
         while True:
             with self._wake:
                 while not line.jobs and not self._closed:
-                    self._wake.wait()
+                    looks = line is self._reads and bool(self._unanswered)
+                    self._wake.wait(LOOK_S if looks else None)
+                    if looks:
+                        self._put_again()
                 if self._closed:
                     break
-                job = line.jobs.pop(next(iter(line.jobs)))
-            answer, sentence = self._answer(job)
+                topic = next(iter(line.jobs))
+                job = line.jobs.pop(topic)
+            answer, sentence = self._answer(job, topic)
             self._deliver(lambda job=job, answer=answer, sentence=sentence: self._hand_over(job, answer, sentence))  # type: ignore[misc]
         if line is self._reads:
             self._drop_reader()
@@ -158,7 +180,17 @@ class Desk:
         else:
             job.failed(sentence)
 
-    def _answer(self, job: _Job) -> tuple[object, str | None]:
+    def _put_again(self) -> None:
+        """Questions whose file was written since it couldn't answer; those to another database are let go."""
+        for topic, (job, seen, generation) in list(self._unanswered.items()):
+            written = self._path is not None and file_signature(self._path) != seen
+            if written or generation != self._generation:
+                del self._unanswered[topic]
+            if written and generation == self._generation:
+                self._open += 1
+                self._reads.jobs[topic] = job
+
+    def _answer(self, job: _Job, topic: str) -> tuple[object, str | None]:
         try:
             with self._wake:
                 locate, generation = self._locate, self._generation
@@ -171,6 +203,11 @@ class Desk:
                 self._left_out.tell()
             return answer, None
         except (StoreError, OSError) as error:
+            if not job.writes:
+                self._drop_reader()  # what it keeps in memory may be of the file as it was
+                with self._wake:
+                    if job.again and topic not in self._reads.jobs:
+                        self._unanswered[topic] = (job, self._seen, generation)
             return None, str(error)
         except Exception as error:
             LOG.exception("a question to the database failed")
@@ -204,9 +241,11 @@ class Desk:
         if stale and self._store is not None and self._store.frozen:
             self._drop_reader()
         if self._store is not None and self._of == generation and self._file == file_identity(self._store.path):
+            self._seen = file_signature(self._store.path)
             return self._store
         self._drop_reader()
-        path = locate()
+        self._path = path = locate()
+        self._seen = file_signature(path)
         self._file, self._of = file_identity(path), generation
         self._store = Store.open(path, read_only=True)
         self._left_out = LeftOut(self._store, self._warn_there)

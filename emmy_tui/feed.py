@@ -1,7 +1,8 @@
 """Events from a source into the snapshot, in bounded bites, so that a flood of them never holds up a key press.
 
 Frozen, the feed goes on taking events and keeps them in order; unfrozen, it folds them all: the view then equals one
-that was never frozen.
+that was never frozen. Where a source begins anew while it still reads, what was shown stays until all was read: a past
+that is played through in seconds is no state of anything.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import gc
 import time
 from collections import deque
+from dataclasses import dataclass, field
 from itertools import islice
 
 from emmy_tui.run_clock import RunClock
@@ -23,20 +25,48 @@ HELD_LIMIT = 200_000
 SETTLED_EVENTS = 20_000
 
 
+@dataclass(slots=True)
+class _Folded:
+    """What the events since the last `Anew` come to, with the tree nodes that changed."""
+
+    snapshot: Snapshot = field(default_factory=Snapshot)
+    clock: RunClock = field(default_factory=RunClock)
+    touched: set[str] = field(default_factory=set)
+
+    def take(self, event: Event) -> None:
+        if isinstance(event, NodeVisited | NodeOpened | CandidateStarted | Measured):
+            self.touched.add(event.node)
+        apply(self.snapshot, event)
+        self.clock.note(event)
+
+
 class Feed:
     """Owned by the screen's thread. `state` and `reason` are the run's newest, also while the view is frozen."""
 
     def __init__(self, source: Source, bite_s: float = BITE_S) -> None:
         self.source = source
         self._bite_s = bite_s
-        self.snapshot = Snapshot()
-        self.clock = RunClock()
+        self._shown = _Folded()
+        self._coming: _Folded | None = None
         self.frozen = False
         self.state: str = RunState.IDLE
         self.reason = ""
         self._held: deque[Event] = deque()
-        self._touched: set[str] = set()
         self._unsettled = 0
+
+    @property
+    def snapshot(self) -> Snapshot:
+        return self._shown.snapshot
+
+    @property
+    def clock(self) -> RunClock:
+        return self._shown.clock
+
+    @property
+    def reading(self) -> bool:
+        """Whether what the source holds already is on its way to the snapshot; a frozen view waits for nothing."""
+        coming = self._coming is not None and not (self.frozen or self.source.trouble)
+        return coming or self.source.reading
 
     @property
     def held(self) -> int:
@@ -61,6 +91,7 @@ class Feed:
         folded = 0
         while folded < BITE_EVENTS:
             events = self._next(min(CHUNK, BITE_EVENTS - folded))
+            self._show_what_came()
             if not events:
                 return False
             for event in events:
@@ -80,13 +111,14 @@ class Feed:
 
     def _fold_one(self, event: Event) -> None:
         if isinstance(event, Anew):
-            self.snapshot, self.clock = Snapshot(), RunClock()
-            self._touched.clear()
-            return
-        if isinstance(event, NodeVisited | NodeOpened | CandidateStarted | Measured):
-            self._touched.add(event.node)
-        apply(self.snapshot, event)
-        self.clock.note(event)
+            self._coming = _Folded()
+        else:
+            (self._coming or self._shown).take(event)
+
+    def _show_what_came(self) -> None:
+        """Show what was read since the last `Anew`, once it is all of it."""
+        if self._coming is not None and not (self._held or self.source.reading or self.source.trouble):
+            self._shown, self._coming = self._coming, None
 
     def _next(self, limit: int) -> list[Event]:
         if not self._held:
@@ -106,5 +138,5 @@ class Feed:
 
     def take_touched(self) -> set[str]:
         """The tree nodes that changed since the last call."""
-        touched, self._touched = self._touched, set()
+        touched, self._shown.touched = self._shown.touched, set()
         return touched

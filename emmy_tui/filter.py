@@ -117,13 +117,13 @@ def _condition(name: str, compared: Compared, value: str, knobs: Collection[str]
 
 
 def _number(field: str, name: str, compared: Compared, value: str, measure: Measure) -> Condition:
-    """A number, equal to what is shown as it: the column writes 182.2 where 182.214 was measured."""
+    """A number, equal to what is shown as it: the column writes 182.2 where 182.214 was measured, so us<=182.2 holds
+    there too, and us>182.2 doesn't."""
     try:
         number, half = read_quantity(value, measure)
     except BadQuantity as error:
         raise BadFilter(f"{name} {error}: write it as in {name}{_AS_IN[measure]}") from None
-    equals = compared in (Compared.IS, Compared.IS_NOT)
-    return Condition(field, compared, number, half if equals else 0.0)
+    return Condition(field, compared, number, half)
 
 
 _AS_IN = {

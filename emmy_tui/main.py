@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NoReturn
 from emmy_tui import terminal
 from emmy_tui.config import BadConfig
 from emmy_tui.refusal import BadInput
-from emmy_tui.supervising import supervise
+from emmy_tui.supervising import outlived, supervise
 from engine import __version__
 
 if TYPE_CHECKING:
@@ -49,7 +49,8 @@ class _Parser(argparse.ArgumentParser):
     """What can't be understood is one sentence, as every other refusal is."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(BAD_INPUT, f"{self.prog}: {message}; see `{self.prog} --help`\n")
+        _tell(f"{message}; see `{self.prog} --help`")
+        raise SystemExit(BAD_INPUT)
 
 
 def arguments_parser() -> argparse.ArgumentParser:
@@ -121,10 +122,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return put_out(printed(_configured(options)))
         return print_once(options) if options.once else run(options)
     except BadInput as refused:
-        print(f"emmy-tui: {refused}", file=sys.stderr)
+        _tell(str(refused))
         return BAD_INPUT
     except KeyboardInterrupt:
         return 130
+
+
+def _tell(sentence: str) -> None:
+    """One sentence on stderr, or on stdout where that was closed; where its terminal has gone nobody can read it."""
+    stream = sys.stderr if sys.stderr is not None else sys.stdout
+    if stream is not None:
+        with contextlib.suppress(OSError, ValueError):
+            print(f"emmy-tui: {sentence}", file=stream, flush=True)
 
 
 def _configured(options: argparse.Namespace) -> Config:
@@ -174,7 +183,12 @@ def print_once(options: argparse.Namespace) -> int:
 
 
 def put_out(text: str) -> int:
-    """Write to stdout; returns the exit status. A reader that has gone wants no sentence, a full disk does."""
+    """Write to stdout; returns the exit status. A reader that has gone wants no sentence, a full disk does.
+
+    Raises BadInput where stdout was closed by whoever started this.
+    """
+    if sys.stdout is None:
+        raise BadInput("stdout is closed, and what you ask for is printed there")
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -182,7 +196,7 @@ def put_out(text: str) -> int:
         with contextlib.suppress(OSError, ValueError):  # else the interpreter tries again as it ends
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):
-            print(f"emmy-tui: stdout can't be written: {error.strerror or error}", file=sys.stderr)
+            _tell(f"stdout can't be written: {error.strerror or error}")
         return FAILED
     return 0
 
@@ -213,17 +227,20 @@ def run(options: argparse.Namespace) -> int:
         if config.log_file:
             raise BadInput(f"the log file {log_file} can't be written: {error.strerror}") from None
         log = os.open(os.devnull, os.O_WRONLY)
+    early, first = terminal.EarlySignals(log), os.getpid()
     ended = supervise(log, log_file)
     if ended is not None:
         return ended
     terminal.log_to(log)
     source = open_source(options)
     with terminal.quiet_descriptors(log):
-        status, crash, failure = _draw(source, options, config)
+        status, crash, failure = _draw(source, options, config, early)
     if failure:
-        print(f"emmy-tui: {' '.join(failure.split())}", file=sys.stderr)
+        _tell(" ".join(failure.split()))
     if crash is not None:
-        print(f"emmy-tui: internal error: {crash}; the details are in {log_file}", file=sys.stderr)
+        _tell(f"internal error: {crash}; the details are in {log_file}")
+    if outlived(first):
+        _tell("ended, since the process above it was killed; press enter for the shell's prompt")
     return status
 
 
@@ -233,7 +250,9 @@ def _is_database(path: Path) -> bool:
     return is_database(path)
 
 
-def _draw(source: Source | None, options: argparse.Namespace, config: Config) -> tuple[int, str | None, str]:
+def _draw(
+    source: Source | None, options: argparse.Namespace, config: Config, early: terminal.EarlySignals
+) -> tuple[int, str | None, str]:
     from emmy_tui.app import EmmyApp
     from emmy_tui.opening import demo_source, replay_of, retune_source
     from emmy_tui.preferences import look_of
@@ -246,7 +265,9 @@ def _draw(source: Source | None, options: argparse.Namespace, config: Config) ->
         demo=lambda: demo_source(options),
         launch=lambda path, wanted: retune_source(options, path, wanted),
         replays=lambda path, wanted: replay_of(options, path, wanted),
+        early=early.kept,
     )
+    early.hold()
     app.run()
     if app.source is not None:
         _close_within(app.source.close, CLOSE_S)

@@ -15,7 +15,7 @@ from engine.codegen import illegal_because
 from engine.deploy import completed_schedule, pin_context, unpinnable_because
 from engine.deploy import pin_author as author
 from engine.ir.kernel import Kernel
-from engine.store import PinChange, Store
+from engine.store import PinChange, Store, StoreError
 from engine.vocabulary import Schedule, Target
 
 __all__ = ["Pinnable", "Pinning", "author", "read_pinnable"]
@@ -94,7 +94,13 @@ class Pinning:
         )
 
     def unpin(self, label: str, kernel_key: str, context_key: str) -> None:
-        self._do(f"unpinned {label}", lambda store: store.unpin(kernel_key, context_key))
+        def act(store: Store) -> PinChange:
+            places = ((one.pin.kernel_key, one.context_key) for one in store.pins())
+            if (kernel_key, context_key) not in places:
+                raise StoreError(f"{label} has no pin here any more: somebody else took it away, and p pins it again")
+            return store.unpin(kernel_key, context_key)
+
+        self._do(f"unpinned {label}", act)
 
     def undo(self) -> None:
         if not self._done:

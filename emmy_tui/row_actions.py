@@ -5,7 +5,21 @@ from __future__ import annotations
 from emmy_tui.action import COMPARE, FAILURES, PINS, PRIOR, VARIANTS, Action, Group, Now, because, on_tabs
 
 _ROWS = (VARIANTS, FAILURES, PRIOR, COMPARE, PINS)
-_NO_ROW = because("There is no row")
+
+
+def no_row(now: Now) -> str:
+    """Why a tab's list is empty, as what would fill it, and the key that does."""
+    if now.tab == VARIANTS:
+        if now.filtered:
+            return "The filter lets no row through; esc takes it away"
+        return "Variants are listed here once one of the kernel was measured"
+    if now.tab == FAILURES:
+        return "No candidate failed, and this tab lists those that did"
+    if now.tab == COMPARE:
+        return "Two runs are compared here; o takes the second one from another database"
+    if now.tab == PRIOR:
+        return "Kernels are listed here once some were measured"
+    return "Pins are listed here; p makes one, and tab leads to the kernels that deploy now"
 
 
 def _has_row(now: Now) -> bool:
@@ -27,7 +41,43 @@ def _can_pin(now: Now) -> bool:
 def _why_no_pin(now: Now) -> str:
     if not now.writable:
         return _why_no_write(now)
-    return "No kernel is known yet" if now.tab == PINS else "There is no row"
+    return "No kernel is known yet" if now.tab == PINS else no_row(now)
+
+
+def _can_unpin(now: Now) -> bool:
+    return now.writable and now.items > 0 and now.row.pinned
+
+
+def _why_no_unpin(now: Now) -> str:
+    if not now.writable or not now.items:
+        return _why_no_write(now) or no_row(now)
+    return f"{now.row.name or 'This kernel'} has no pin here; p pins it"
+
+
+def _can_forbid(now: Now) -> bool:
+    return now.writable and now.items > 0 and now.row.shares
+
+
+def _why_no_forbid(now: Now) -> str:
+    if not now.writable or not now.items:
+        return _why_no_write(now) or no_row(now)
+    return "These failures share no knob value of their own, so there is no corner to forbid"
+
+
+def _can_copy(now: Now) -> bool:
+    return now.items > 0 and now.row.schedule
+
+
+def _why_no_copy(now: Now) -> str:
+    return f"{now.row.name or 'This row'} has no knobs, as a library runs it" if now.items else no_row(now)
+
+
+def _can_export(now: Now) -> bool:
+    return now.row.pins if now.tab == PINS else now.items > 0
+
+
+def _why_no_export(now: Now) -> str:
+    return "Nothing is pinned, so there is nothing to export; p pins" if now.tab == PINS else no_row(now)
 
 
 ROW_ACTIONS: tuple[Action, ...] = (
@@ -53,10 +103,8 @@ ROW_ACTIONS: tuple[Action, ...] = (
         because("No filter is on"),
         footer=3,
     ),
-    on_tabs((VARIANTS,), "sort", ("s",), "Sort", "Sort by the next column", Group.ROWS, _has_row, _NO_ROW, footer=4),
-    on_tabs(
-        (VARIANTS,), "reverse", ("S",), "Reverse", "Turn the order round", Group.ROWS, _has_row, _NO_ROW, footer=12
-    ),
+    on_tabs((VARIANTS,), "sort", ("s",), "Sort", "Sort by the next column", Group.ROWS, _has_row, no_row, footer=4),
+    on_tabs((VARIANTS,), "reverse", ("S",), "Reverse", "Turn the order round", Group.ROWS, _has_row, no_row, footer=12),
     on_tabs(
         (VARIANTS, PINS),
         "pin",
@@ -75,8 +123,8 @@ ROW_ACTIONS: tuple[Action, ...] = (
         "Unpin",
         "Take this kernel's pin away",
         Group.ROWS,
-        lambda now: now.writable and now.items > 0,
-        lambda now: _why_no_write(now) or "There is no row",
+        _can_unpin,
+        _why_no_unpin,
         footer=10,
     ),
     on_tabs(
@@ -98,10 +146,12 @@ ROW_ACTIONS: tuple[Action, ...] = (
         "Mark this variant; on a second one, compare both knob by knob",
         Group.ROWS,
         _has_row,
-        _NO_ROW,
+        no_row,
         footer=8,
     ),
-    on_tabs((VARIANTS, PINS), "copy_knobs", ("y",), "Copy", "Copy the knobs", Group.ROWS, _has_row, _NO_ROW, footer=8),
+    on_tabs(
+        (VARIANTS, PINS), "copy_knobs", ("y",), "Copy", "Copy the knobs", Group.ROWS, _can_copy, _why_no_copy, footer=8
+    ),
     on_tabs(
         (VARIANTS,),
         "copy_command",
@@ -110,7 +160,7 @@ ROW_ACTIONS: tuple[Action, ...] = (
         "Copy the command that reproduces this row",
         Group.ROWS,
         _has_row,
-        _NO_ROW,
+        no_row,
         footer=11,
     ),
     on_tabs(
@@ -121,7 +171,7 @@ ROW_ACTIONS: tuple[Action, ...] = (
         "Rows that nothing beats in both time and registers; p pins one",
         Group.ROWS,
         _has_row,
-        _NO_ROW,
+        no_row,
         footer=11,
     ),
     on_tabs(
@@ -132,7 +182,7 @@ ROW_ACTIONS: tuple[Action, ...] = (
         "Compile this variant and count its PTX and SASS instructions",
         Group.ROWS,
         _has_row,
-        _NO_ROW,
+        no_row,
         footer=11,
     ),
     on_tabs(
@@ -153,8 +203,8 @@ ROW_ACTIONS: tuple[Action, ...] = (
         "Forbid",
         "Forbid the knob values that only this cluster shares, for the next run",
         Group.ROWS,
-        lambda now: now.writable and now.items > 0,
-        lambda now: _why_no_write(now) or "There is no row",
+        _can_forbid,
+        _why_no_forbid,
         footer=5,
     ),
     on_tabs(
@@ -197,8 +247,8 @@ ROW_ACTIONS: tuple[Action, ...] = (
         "Export",
         "Write the rows to a file: csv, json or md; pins as JSON that import reads",
         Group.ROWS,
-        _has_row,
-        _NO_ROW,
+        _can_export,
+        _why_no_export,
         footer=9,
     ),
 )

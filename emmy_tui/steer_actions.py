@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from emmy_tui.action import LIVE, PINS, VARIANTS, Action, Group, Now, because, on_tabs
+from emmy_tui.row_actions import no_row
 from emmy_tui.source import Mode
 
 
@@ -19,7 +20,27 @@ def _may_retune(now: Now) -> bool:
 def _why_no_retune(now: Now) -> str:
     if not now.writable:
         return "The database is opened for reading only"
-    return "There is no row" if now.tab == PINS else "No kernel is known yet"
+    return no_row(now) if now.tab == PINS else "No kernel is known yet"
+
+
+def _may_retune_stale(now: Now) -> bool:
+    return now.writable and now.row.pins and now.row.stale
+
+
+def _why_nothing_stale(now: Now) -> str:
+    if not now.writable:
+        return _why_no_retune(now)
+    return "No pin is stale" if now.row.pins else "Nothing is pinned, so no pin is stale; p pins"
+
+
+def _may_measure(now: Now) -> bool:
+    return _may_retune(now) and now.row.schedule
+
+
+def _why_no_measure(now: Now) -> str:
+    if _may_retune(now):
+        return f"{now.row.name or 'This kernel'} has no schedule to measure, as a library runs it"
+    return _why_no_retune(now)
 
 
 STEER_ACTIONS: tuple[Action, ...] = (
@@ -84,8 +105,8 @@ STEER_ACTIONS: tuple[Action, ...] = (
         "All stale",
         "Tune every kernel with a stale pin again",
         Group.RUN,
-        _may_retune,
-        _why_no_retune,
+        _may_retune_stale,
+        _why_nothing_stale,
         footer=15,
     ),
     on_tabs(
@@ -95,8 +116,8 @@ STEER_ACTIONS: tuple[Action, ...] = (
         "Measure",
         "Measure these knob values now, and nothing else",
         Group.RUN,
-        _may_retune,
-        _why_no_retune,
+        _may_measure,
+        _why_no_measure,
         footer=10,
     ),
     on_tabs(

@@ -136,7 +136,8 @@ class Steering:
         except BadInput as missing:
             self._offer_replay(app, path, wanted, str(missing))
             return
-        app.push_screen(Confirm(self._view, retune_lines(wanted), "Tune again?"), self._then_begin(begun, len(wanted)))
+        kernels = len({one.kernel for one in wanted})
+        app.push_screen(Confirm(self._view, retune_lines(wanted), "Tune again?"), self._then_begin(begun, kernels))
 
     def _then_begin(self, begun: Source, programs: int) -> Callable[[str | None], None]:
         def answered(answer: str | None) -> None:

@@ -13,9 +13,10 @@ import signal
 import sys
 import termios
 import threading
-import time
 from pathlib import Path
 from typing import Any
+
+from emmy_tui.terminal import tell_log
 
 HANDED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 FROM_KEYS_TOO = (signal.SIGINT, signal.SIGTSTP)
@@ -50,7 +51,7 @@ def supervise(log: int, log_file: Path) -> int | None:
     if not ended_by:
         return os.waitstatus_to_exitcode(status)
     name = signal_name(ended_by)
-    _tell_log(log, f"CRITICAL emmy_tui: the program was ended by {name}")
+    tell_log(log, f"CRITICAL emmy_tui: the program was ended by {name}")
     with contextlib.suppress(OSError, ValueError):
         print(f"emmy-tui: ended by {name}; what is known is in {log_file}", file=sys.stderr)
     return 128 + ended_by
@@ -68,7 +69,8 @@ def _leave_with_the_parent(alive: int) -> None:
     """Nobody writes to the pipe: it ends with the parent, and with it the one who could give the terminal back."""
     with contextlib.suppress(OSError):
         os.read(alive, 1)
-    os.kill(os.getpid(), signal.SIGTERM)
+    main = threading.main_thread().ident  # to this thread: it may sleep, and no other one wakes it
+    signal.pthread_kill(main or 0, signal.SIGTERM)
 
 
 def _hand_on(child: int) -> None:
@@ -112,6 +114,6 @@ def _give_back(before: list[Any], *, always: bool) -> None:
             termios.tcsetattr(terminal, termios.TCSAFLUSH, before)
 
 
-def _tell_log(log: int, text: str) -> None:
-    with contextlib.suppress(OSError):
-        os.write(log, f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n".encode())
+def outlived(parent: int) -> bool:
+    """Whether the parent ended before its child: the shell wrote its prompt on the screen that the child takes down."""
+    return os.getppid() != parent

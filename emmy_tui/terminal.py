@@ -1,10 +1,13 @@
 """What a full-screen program owes the terminal and Textual leaves open; each gap with its stopper.
 
-- SIGTERM and SIGHUP end a Textual program with the alternate screen and mouse reporting on: `handle_signals`.
+- SIGTERM and SIGHUP end a Textual program with the alternate screen and mouse reporting on: `handle_signals`. Before
+  there is a screen they end the program at once, and while it is put up they wait for its loop: `EarlySignals`.
 - After SIGKILL and a crash (SIGSEGV, SIGABRT) nothing of this process can restore anything: `emmy_tui.supervising`.
 - Textual draws on standard error, so what a driver or a compiler writes to descriptor 1 or 2 lands on the screen:
   `quiet_descriptors` lets Textual draw on a copy and sends both descriptors to the log file.
 - Without a terminal, or on TERM=dumb, Textual floods the output with escapes: `refuse_because`.
+- When the terminal is closed, Textual's thread that writes there ends with a traceback: `quiet_descriptors` logs a
+  sentence in its place.
 - After an exception Textual exits with status 0: the caller passes on `App.return_code`.
 
 The cause of every such end is in the log: a signal's name, and after a crash or SIGQUIT what each thread was at.
@@ -14,13 +17,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import faulthandler
 import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import FrameType
 
 import platformdirs
 
@@ -35,7 +42,8 @@ def default_log_file() -> Path:
 
 def refuse_because(environ: Mapping[str, str]) -> str | None:
     """Why no full-screen program can run here, or None."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()):
+    streams = (sys.stdin, sys.stdout, sys.stderr)
+    if not all(stream is not None and stream.isatty() for stream in streams):  # None: closed by whoever started this
         return "emmy-tui needs a terminal"
     if environ.get("TERM", "") in ("", "dumb"):
         return f"emmy-tui can't draw on a terminal of type {environ.get('TERM') or 'none'!r}"
@@ -58,6 +66,7 @@ def quiet_descriptors(log: int) -> Iterator[None]:
     sys.stdout.flush()
     sys.stderr.flush()
     before = sys.__stdout__, sys.__stderr__, sys.stdout, sys.stderr
+    hook, threading.excepthook = threading.excepthook, _say_if_the_terminal_is_gone
     copies = os.dup(1), os.dup(2)
     screens = [os.fdopen(os.dup(copy), "w", encoding="utf-8", errors="replace") for copy in copies]
     os.dup2(log, 1)
@@ -72,6 +81,7 @@ def quiet_descriptors(log: int) -> Iterator[None]:
             with contextlib.suppress(OSError):
                 screen.flush()
         sys.__stdout__, sys.__stderr__, sys.stdout, sys.stderr = before  # type: ignore[misc]
+        threading.excepthook = hook
         faulthandler.unregister(signal.SIGQUIT)
         faulthandler.disable()
         for copy, target in zip(copies, (1, 2), strict=True):
@@ -82,6 +92,15 @@ def quiet_descriptors(log: int) -> Iterator[None]:
                 screen.close()
 
 
+def _say_if_the_terminal_is_gone(failure: threading.ExceptHookArgs) -> None:
+    error = failure.exc_value
+    if isinstance(error, OSError) and error.errno in (errno.EIO, errno.EPIPE):
+        name = failure.thread.name if failure.thread is not None else "a thread"
+        LOG.warning("the terminal is gone: %s ends", name)
+    else:
+        threading.__excepthook__(failure)
+
+
 def log_to(descriptor: int) -> None:
     """Python's log records go to the descriptor, and nowhere else."""
     stream = os.fdopen(os.dup(descriptor), "a", encoding="utf-8", errors="replace")
@@ -90,17 +109,57 @@ def log_to(descriptor: int) -> None:
     )
 
 
-def handle_signals(leave: Callable[[int], None], interrupt: Callable[[], None]) -> None:
-    """Within the running loop: SIGTERM and SIGHUP call `leave(128 + n)`, SIGINT does what ctrl+c does.
+class EarlySignals:
+    """SIGTERM and SIGHUP before the screen's loop takes them.
 
-    SIGQUIT stays what ends the program at once, for a loop that hangs.
+    Until `hold` nothing is switched on that would have to be given back: they end the process. From then on they are
+    kept for `handle_signals`, since a screen that is half put up can't be taken down.
     """
 
+    def __init__(self, log: int) -> None:
+        self._log = log
+        self._holds = False
+        self.kept: list[signal.Signals] = []
+        for number in LEAVING_SIGNALS:
+            signal.signal(number, self._came)
+
+    def hold(self) -> None:
+        self._holds = True
+
+    def _came(self, number: int, frame: FrameType | None) -> None:
+        came = signal.Signals(number)
+        if self._holds:
+            self.kept.append(came)
+            return
+        tell_log(self._log, f"WARNING emmy_tui: {came.name} came: leaving")
+        os._exit(128 + number)
+
+
+def tell_log(log: int, text: str) -> None:
+    """A line in the log from where Python's own logging isn't to be had."""
+    with contextlib.suppress(OSError):
+        os.write(log, f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n".encode())
+
+
+def handle_signals(
+    leave: Callable[[int], None], interrupt: Callable[[], None], kept: Sequence[signal.Signals] = ()
+) -> None:
+    """Within the running loop: SIGTERM and SIGHUP call `leave(128 + n)`, SIGINT does what ctrl+c does.
+
+    `kept` are those that came before. Of several the first counts: a terminal that is closed sends SIGHUP to both
+    processes. SIGQUIT stays what ends the program at once, for a loop that hangs.
+    """
+    came: list[signal.Signals] = []
+
     def leave_because(number: signal.Signals) -> None:
-        LOG.warning("%s came: leaving", number.name)
-        leave(128 + number)
+        came.append(number)
+        if len(came) == 1:
+            LOG.warning("%s came: leaving", number.name)
+            leave(128 + number)
 
     loop = asyncio.get_running_loop()
     for number in LEAVING_SIGNALS:
         loop.add_signal_handler(number, leave_because, number)
     loop.add_signal_handler(signal.SIGINT, interrupt)
+    for number in kept:
+        loop.call_soon(leave_because, number)

@@ -186,13 +186,13 @@ def crop(text: str, width: int, glyphs: Glyphs = UNICODE) -> str:
     if width_of(text) <= width:
         return text
     if text.isascii():
-        return text[: width - 1] + glyphs.ellipsis
+        return text[: width - 1].removesuffix(glyphs.ellipsis) + glyphs.ellipsis
     kept = ""
     for character in text:
         if width_of(kept + character) > width - 1:
             break
         kept += character
-    return kept + glyphs.ellipsis
+    return kept.removesuffix(glyphs.ellipsis) + glyphs.ellipsis  # a text may be cut already where it comes from
 
 
 def left(text: str, width: int, glyphs: Glyphs = UNICODE) -> str:

@@ -216,10 +216,11 @@ def _compared_facts(first: Candidate, second: Candidate) -> list[tuple[str, str,
         return "-" if value is None else str(value)
 
     return [
-        both("us", lambda row: fmt.us(row.us)),
-        both("low us", lambda row: fmt.us(row.low_us)),
-        both("high us", lambda row: fmt.us(row.high_us)),
-        both("deploy us", lambda row: fmt.us(row.deploy_us)),
+        both("us", lambda row: fmt.us(row.us if row.deploy_us is None else row.deploy_us)),
+        both("by", lambda row: "deploy" if row.deploy_us is not None else "-" if row.us is None else "ranking"),
+        both("ranking us", lambda row: fmt.us(row.us)),
+        both("ranking low", lambda row: fmt.us(row.low_us)),
+        both("ranking high", lambda row: fmt.us(row.high_us)),
         both("registers", lambda row: number(row.registers)),
         both("spills", lambda row: number(row.spills)),
         both("shared bytes", lambda row: number(row.shared_bytes)),

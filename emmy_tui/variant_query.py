@@ -8,12 +8,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from emmy_tui.filter import OFF
+from emmy_tui.knob_words import value_text
 from emmy_tui.predicting import Predictions
 from engine.store import Candidate, CandidateQuery, Compared, Condition, Store, StoreError
-from engine.store.candidates import PAGE_LIMIT
+from engine.store.candidates import BEST, BY, NUMBERS, PAGE_LIMIT, REGIME, TEXTS, margin
 
 PREDICTED_LIMIT = 50_000
 """Rows of which a prediction is compared; more would hold up every other question for seconds."""
+
+VALUES_SHOWN = 8
+KNOWN_FIELDS = frozenset((BEST, BY, REGIME, *NUMBERS, *TEXTS))
+"""Fields of a condition that are columns; every other one is a knob."""
 
 _HOLDS: dict[Compared, Callable[[float, float], bool]] = {
     Compared.BELOW: operator.lt,
@@ -25,12 +30,15 @@ _HOLDS: dict[Compared, Callable[[float, float], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The answer to one query; `knobs` are the names that a filter may use, beside Emmy's own."""
+    """The answer to one query; `knobs` are the names that a filter may use, beside Emmy's own, and `pinned` kernel and
+    context of every pin in force. `why` is said where a word finds nothing by itself: what there is instead."""
 
     numbers: array[int]
     contexts: tuple[tuple[str, str, int], ...]
     context: str
     knobs: frozenset[str] | None = None
+    pinned: frozenset[tuple[str, str]] = frozenset()
+    why: str = ""
 
 
 def read_found(
@@ -40,15 +48,41 @@ def read_found(
 
     def question(store: Store) -> Found:
         knobs = store.knob_names(query.kernel) if with_knobs else None
+        pinned = frozenset((one.pin.kernel_key, one.context_key) for one in store.pins())
         if query.kernel_text:
-            return Found(_numbers(store, query, predicted, predictions), (), "", knobs)
+            numbers = _numbers(store, query, predicted, predictions)
+            return Found(numbers, (), "", knobs, pinned, "" if numbers else why_nothing(store, query))
         contexts = store.kernel_contexts(query.kernel)
         known = {key for key, _, _ in contexts}
         context = query.context if query.context in known else contexts[0][0] if contexts else ""
-        numbers = _numbers(store, replace(query, context=context), predicted, predictions)
-        return Found(numbers, contexts, context, knobs)
+        placed = replace(query, context=context)
+        numbers = _numbers(store, placed, predicted, predictions)
+        return Found(numbers, contexts, context, knobs, pinned, "" if numbers else why_nothing(store, placed))
 
     return question
+
+
+def why_nothing(store: Store, query: CandidateQuery) -> str:
+    """A sentence about the first knob of a filter whose value no row has, with values that rows have; "" if each word
+    finds something by itself."""
+    every = store.candidate_numbers(replace(query, conditions=()))
+    for one in query.conditions if every else ():
+        if one.field in KNOWN_FIELDS or store.candidate_numbers(replace(query, conditions=(one,))):
+            continue
+        known = store.candidate_numbers(replace(query, conditions=(Condition(one.field, Compared.IS_NOT, ""),)))
+        if not known:
+            return f"No row here has the knob {one.field}"
+        there = [row.schedule[one.field] for row in store.candidate_rows(known).values() if one.field in row.schedule]
+        values = sorted(dict.fromkeys(there), key=lambda value: (isinstance(value, str), value))
+        few = len(values) <= VALUES_SHOWN and len(known) <= PAGE_LIMIT
+        shown = ", ".join(value_text(value) for value in values[:VALUES_SHOWN])
+        there_are = "there is" if few else "there are, among others,"
+        return f"No row here has {one.field}{one.compared}{_text(one.value)}: {there_are} {shown}"
+    return ""
+
+
+def _text(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:g}"
 
 
 def _numbers(
@@ -82,7 +116,7 @@ def _passes(condition: Condition, row: Candidate, predicted_us: float) -> bool:
     wanted = float(condition.value)
     if condition.compared in (Compared.IS, Compared.IS_NOT):
         return (abs(number - wanted) <= condition.within) is (condition.compared is Compared.IS)
-    return _HOLDS[condition.compared](number, wanted)
+    return _HOLDS[condition.compared](number, wanted + margin(condition))
 
 
 def off_percent(row: Candidate, predicted_us: float) -> float | None:

@@ -83,5 +83,5 @@ class View:
     @property
     def failure(self) -> str:
         """Why the run failed, or why its database can't be read at the moment; "" where neither is so."""
-        failed = self.state == RunState.FAILED
+        failed = self.state == RunState.FAILED and not self.reading
         return self.trouble or (self.reason or "the run failed" if failed else "")

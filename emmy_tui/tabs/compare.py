@@ -71,7 +71,7 @@ class CompareTab(Tab):
 
     def ask(self) -> None:
         self.waiting = True
-        self._desk.ask("compare", read_comparison(self.choice), self._found, self._none)
+        self._desk.ask("compare", read_comparison(self.choice), self._found, self._none, again=True)
 
     def _found(self, comparison: Comparison) -> None:
         self.waiting = False

@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 
-from emmy_tui.action import FAILURES
+from emmy_tui.action import FAILURES, Row
 from emmy_tui.desk import Desk
 from emmy_tui.dialogs import Reading
 from emmy_tui.export import ask_format, cluster_record
@@ -68,6 +68,11 @@ class FailuresTab(Tab):
         return self.list.count()
 
     @property
+    def row(self) -> Row:
+        cluster = self.list.current()
+        return Row(shares=cluster is not None and bool(cluster.shared))
+
+    @property
     def corners(self) -> int:
         """Forbidden corners in force."""
         return len(self._corners)
@@ -93,7 +98,7 @@ class FailuresTab(Tab):
     def ask(self) -> None:
         self.waiting = True
         self._failed, self._asked_at = self.view.snapshot.failed, time.monotonic()
-        self._desk.ask("failures", lambda store: store.failures(), self._found, self._none)
+        self._desk.ask("failures", lambda store: store.failures(), self._found, self._none, again=True)
 
     def _found(self, clusters: Sequence[FailureCluster]) -> None:
         self.waiting = False
@@ -110,6 +115,7 @@ class FailuresTab(Tab):
         message.stop()
         if message.panel is self.list:
             self.detail.show(self.list.current())
+            self.app.paint_frame()  # type: ignore[attr-defined]
 
     def on_cluster_list_opened(self, message: ClusterList.Opened) -> None:
         message.stop()
@@ -135,10 +141,7 @@ class FailuresTab(Tab):
     def action_forbid(self) -> None:
         """Ask, with what the corner holds; then keep it."""
         cluster = self.list.current()
-        if cluster is None:
-            return
-        if not cluster.shared:
-            self._outlet.warn("these failures share no knob value of their own, so there is no corner to forbid")
+        if cluster is None or not cluster.shared:
             return
 
         def ask(corner: Corner) -> None:

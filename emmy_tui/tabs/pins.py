@@ -16,7 +16,7 @@ from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.events import DescendantFocus
 
-from emmy_tui.action import PINS
+from emmy_tui.action import PINS, Row
 from emmy_tui.deploying import Deploys, read_deploys
 from emmy_tui.desk import Desk
 from emmy_tui.dialogs import Reading
@@ -119,6 +119,17 @@ class PinsTab(Tab):
     def items(self) -> int:
         return self._lists[self._last].count()
 
+    @property
+    def row(self) -> Row:
+        here, pins = self.here(), self.list.pins
+        return Row(
+            here.label if here is not None else "",
+            pinned=here is not None and self._pin_of(here) is not None,
+            schedule=here is not None and here.schedule is not None,
+            pins=bool(pins),
+            stale=any(one.standing is not Standing.OK for one in pins),
+        )
+
     def place(self, width: int, height: int) -> None:
         self.detail.display = not self.zoomed
         self.suggestions.display = bool(self.suggestions.count())
@@ -184,7 +195,7 @@ class PinsTab(Tab):
         self.deploys.found, self.deploys.wanted = [], 0
 
     def ask(self) -> None:
-        self._desk.ask("pins", pin_standings, self._found, self.list.forget)
+        self._desk.ask("pins", pin_standings, self._found, self.list.forget, again=True)
         self._desk.ask("suggestions", read_suggestions(), self._suggested, lambda sentence: None)
         self._asked += 1
         kernels = list(self.view.snapshot.kernels.values())
@@ -226,6 +237,7 @@ class PinsTab(Tab):
     def on_list_panel_moved(self, message: ListPanel.Moved) -> None:
         message.stop()
         self.detail.repaint()
+        self.app.paint_frame()  # type: ignore[attr-defined]
 
     def _detail(self, width: int) -> tuple[str, list[Line]]:
         """Title and lines of the row under the cursor."""
@@ -275,20 +287,25 @@ class PinsTab(Tab):
         begin = offered or pinnable.best
         text = long_words(begin.as_dict()) + " " if begin else ""
         label = f"Pin knobs of {kernel.label or kernel.family} {kernel.shape_text}"
-        hint = "legal; enter pins it; knobs left away are the best one's; # begins a note; [ and ]: another kernel"
-        self.app.push_screen(Prompt(self.view, label, text=text, hint=hint, judge=pinnable.judge), typed)
+
+        def judge(typed: str) -> str:
+            said = pinnable.judge(typed)
+            return f"{said} (ctrl+u empties the line)" if said and text and typed.startswith(text) else said
+
+        hint = "legal; enter pins it; ctrl+u empties the line: knobs left away are the best one's; # begins a note"
+        hint += "; [ and ]: another kernel"
+        self.app.push_screen(Prompt(self.view, label, text=text, hint=hint, judge=judge), typed)
 
     def action_unpin(self) -> None:
         here = self.here()
-        pin = next(
-            (one for one in self.list.pins if here is not None and one.stored.pin.kernel_key == here.kernel), None
-        )
-        if self._last == "pins":
-            pin = self.list.current()
+        pin = self._pin_of(here) if here is not None else None
         if pin is not None:
             self._pinning.unpin(pin.label, pin.stored.pin.kernel_key, pin.stored.context_key)
-        elif here is not None:
-            self._outlet.warn(f"{here.label} has no pin")
+
+    def _pin_of(self, here: Here) -> PinStanding | None:
+        """The pin of the row's kernel, in the row's context where it has one."""
+        own = [one for one in self.list.pins if one.stored.pin.kernel_key == here.kernel]
+        return next((one for one in own if here.context in ("", one.stored.context_key)), None)
 
     def action_undo_pin(self) -> None:
         self._pinning.undo()
@@ -301,8 +318,6 @@ class PinsTab(Tab):
     def action_retune_stale(self) -> None:
         """Every kernel whose pin was overtaken or belongs to other versions; an unmeasured pin is measured."""
         stale = [one for one in self.list.pins if one.standing is not Standing.OK]
-        if not stale:
-            self._outlet.say("no pin is stale")
         self._steering.retune(self.app, [_again(one) for one in stale])
 
     def action_measure(self) -> None:

@@ -110,7 +110,7 @@ class PriorTab(Tab):
 
     def ask(self) -> None:
         self.waiting = True
-        self._desk.ask("prior", _question, self._found, self._none)
+        self._desk.ask("prior", _question, self._found, self._none, again=True)
 
     def _found(self, report: PriorReport) -> None:
         self._show(report, "")

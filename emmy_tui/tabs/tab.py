@@ -8,6 +8,7 @@ from textual.binding import BindingType
 from textual.containers import Container
 from textual.events import DescendantFocus
 
+from emmy_tui.action import Row
 from emmy_tui.actions import BY_NAME, bindings
 from emmy_tui.view import View
 from emmy_tui.widgets.panel import ListPanel, Panel
@@ -40,6 +41,11 @@ class Tab(Container):
     def items(self) -> int:
         """Rows of the tab's list."""
         return 0
+
+    @property
+    def row(self) -> Row:
+        """What can be done with the row under the cursor of the tab's list."""
+        return Row()
 
     @property
     def contexts(self) -> int:

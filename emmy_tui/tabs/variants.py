@@ -9,7 +9,7 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from emmy_tui.action import VARIANTS
+from emmy_tui.action import VARIANTS, Row
 from emmy_tui.assembling import assembly_lines, compiled, missing_compiler, read_compilable
 from emmy_tui.desk import Desk
 from emmy_tui.dialogs import Reading
@@ -78,6 +78,8 @@ class VariantsTab(Tab):
         self._knobs: frozenset[str] = frozenset()
         self._blank = True
         """Whether the names of the shown kernel's knobs are still to be read."""
+        self._pinned: frozenset[tuple[str, str]] = frozenset()
+        """Kernel and context of every pin in force."""
         self._held: KernelRow | None = None
         self._log_version = -1
         self._asked_at = 0.0
@@ -93,6 +95,11 @@ class VariantsTab(Tab):
     @property
     def items(self) -> int:
         return self.list.count()
+
+    @property
+    def row(self) -> Row:
+        row = self.list.current_row()
+        return Row(row.label, (row.kernel, row.context) in self._pinned) if row is not None else Row(pinned=False)
 
     @property
     def contexts(self) -> int:
@@ -158,7 +165,7 @@ class VariantsTab(Tab):
         label = f"kernels {self._filter.kernel_text}" if self._filter.kernel_text else name
         question = read_found(query, self._filter.predicted, self.list.predictions, with_knobs=moved or self._blank)
         self._blank, self.waiting = self._blank or moved, True
-        self._desk.ask("variants", question, lambda found: self._found(found, query, label), self._none)
+        self._desk.ask("variants", question, lambda found: self._found(found, query, label), self._none, again=True)
 
     def _none(self, sentence: str) -> None:
         self.waiting = False
@@ -167,6 +174,7 @@ class VariantsTab(Tab):
 
     def _found(self, found: Found, query: CandidateQuery, label: str) -> None:
         self.waiting = False
+        self._pinned = found.pinned
         if found.knobs is not None and query.kernel == self._kernel:
             self._knobs, self._blank = found.knobs, False
         if not query.kernel_text:
@@ -177,7 +185,7 @@ class VariantsTab(Tab):
         several = bool(query.kernel_text)
         self.list.show(
             found.numbers,
-            Shown(query.sort, query.descending, self._filter_text, label, "" if several else gpu, several),
+            Shown(query.sort, query.descending, self._filter_text, label, "" if several else gpu, several, found.why),
         )
         self.app.paint_frame()  # type: ignore[attr-defined]
 
@@ -226,6 +234,10 @@ class VariantsTab(Tab):
         keys = [key for key, _, _ in self._contexts]
         self._own_context = keys[(keys.index(self._own_context) + 1) % len(keys)] if self._own_context in keys else ""
         self.ask()
+
+    def on_list_panel_moved(self, message: ListPanel.Moved) -> None:
+        message.stop()
+        self.app.paint_frame()  # type: ignore[attr-defined]
 
     def on_variant_list_opened(self, message: VariantList.Opened) -> None:
         message.stop()
@@ -319,13 +331,16 @@ class VariantsTab(Tab):
 
     def _pin_words(self, row: Candidate) -> str:
         """Which kernel and schedule a pin is of, in one line of the prompt."""
-        known = self.view.snapshot.kernels.get(row.kernel)
-        name = kernel_name(known, self.view.snapshot) if known else row.label
+        name = self._called(row)
         full = f"Pin {name}: {long_words(row.schedule)}"
         return full if len(full) + 8 <= self.app.size.width else f"Pin {name}: {short_words(row.schedule)}"
 
+    def _called(self, row: Candidate) -> str:
+        known = self.view.snapshot.kernels.get(row.kernel)
+        return kernel_name(known, self.view.snapshot) if known else row.label
+
     def action_unpin(self) -> None:
-        self._with_row(lambda row: self._pinning.unpin(row.label, row.kernel, row.context))
+        self._with_row(lambda row: self._pinning.unpin(self._called(row), row.kernel, row.context))
 
     def action_undo_pin(self) -> None:
         self._pinning.undo()

@@ -9,13 +9,14 @@ from textual.message import Message
 from emmy_tui import format as fmt
 from emmy_tui.comparison import Comparison, Pair, Side, Verdict
 from emmy_tui.knob_words import value_text
-from emmy_tui.text import Glyphs, Line, Tone, clean, crop, left, right
+from emmy_tui.text import Glyphs, Line, Tone, clean, crop, left, right, width_of
 from emmy_tui.view import View
 from emmy_tui.widgets.panel import ListPanel, Panel, titled
 from engine.vocabulary import KnobValue, Regime
 
 TIME, RATIO, INTERVAL, VERDICT, BY = 8, 7, 13, 14, 6
 WIDE_FROM = 100
+LEAST_TARGET = 8
 _TONES = {Verdict.A_FASTER: Tone.GOOD, Verdict.B_FASTER: Tone.BAD}
 _BY = {Regime.DEPLOY: "deploy", Regime.RANKING: "rank"}
 
@@ -176,7 +177,7 @@ class Sides(Panel):
         if one is None:
             return []
         lines: list[Line] = [
-            [(crop(f" {name} {side_text(side, glyphs)}", width, glyphs), Tone.PLAIN)]
+            [(crop(f" {name} {side_text(side, glyphs, width - 3)}", width, glyphs), Tone.PLAIN)]
             for name, side in (("A", one.a), ("B", one.b))
         ]
         if not one.one_context:
@@ -186,10 +187,14 @@ class Sides(Panel):
         return lines
 
 
-def side_text(side: Side, glyphs: Glyphs) -> str:
+def side_text(side: Side, glyphs: Glyphs, width: int) -> str:
+    """The run in `width` cells: what was tuned is cut first, as the GPU and the file tell two databases apart."""
     run = side.run
-    words = (run.id[:8], fmt.moment(run.started_at), run.target, run.gpu, side.path.name, side.controls)
-    return clean("  ".join(word for word in words if word), glyphs)
+    before = "  ".join((run.id[:8], fmt.moment(run.started_at)))
+    after = clean("  ".join(word for word in (run.gpu, side.path.name, side.controls) if word), glyphs)
+    room = width - width_of(before) - width_of(after) - 4
+    target = crop(clean(run.target, glyphs), max(LEAST_TARGET, room), glyphs)
+    return "  ".join(word for word in (before, target, after) if word)
 
 
 def _value(value: KnobValue | None) -> str:

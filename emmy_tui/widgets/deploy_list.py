@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from emmy_tui import format as fmt
 from emmy_tui.deploying import Deploys
 from emmy_tui.knob_words import long_words, short_words
-from emmy_tui.text import Glyphs, Line, Tone, clean, left, right, wrap
+from emmy_tui.text import Glyphs, Line, Tone, clean, crop, left, right, wrap
 from emmy_tui.view import View
-from emmy_tui.widgets.kernel_name import suffixed, told_apart
+from emmy_tui.widgets.kernel_name import Names
 from emmy_tui.widgets.panel import ListPanel, titled
 from engine.deploy import Evidence, Source
 
@@ -24,17 +24,20 @@ _SHORT = {
 _TONES = {Source.PIN: Tone.ACCENT, Source.PRIOR: Tone.BUSY, Source.FIRST: Tone.BUSY}
 
 
-def _widths(width: int) -> tuple[int, int, int]:
-    """Of kernel, shape (0 leaves it out) and knobs."""
+def _widths(width: int, names: Names, knobs: int) -> tuple[int, int, int]:
+    """Of kernel, shape (0 leaves it out) and knobs, which need `knobs` cells."""
     kernel, shape = (20, 24) if width >= 120 else (20, 0) if width >= 100 else (12, 0)
-    fixed = kernel + 1 + (shape + 1 if shape else 0) + 9 + 10 + 1 + SOURCE
-    return kernel, shape, max(8, width - fixed)
+    fixed = 1 + (shape + 1 if shape else 0) + 9 + 10 + 1 + SOURCE
+    if not shape:
+        rest = width - fixed
+        kernel = names.column(kernel, rest - min(knobs, rest * 2 // 5))
+    return kernel, shape, max(8, width - fixed - kernel)
 
 
-def deploy_line(one: Deploys, width: int, glyphs: Glyphs, suffix: str = "") -> Line:
-    """One kernel; `suffix` tells it from others of the same label, where no column of shapes does."""
-    kernel, shape, knobs = _widths(width)
-    name = suffixed(clean(one.label, glyphs), "" if shape else suffix, kernel, glyphs)
+def deploy_line(one: Deploys, widths: tuple[int, int, int], glyphs: Glyphs, names: Names) -> Line:
+    """One kernel; its name tells it from others of the same label, where no column of shapes does."""
+    kernel, shape, knobs = widths
+    name = crop(clean(one.label, glyphs), kernel, glyphs) if shape else names.name(one.kernel, kernel, glyphs)
     spans: Line = [(left(name, kernel) + " ", Tone.PLAIN)]
     if shape:
         spans.append((left(clean(one.shape, glyphs), shape, glyphs) + " ", Tone.DIM))
@@ -86,6 +89,7 @@ class DeployList(ListPanel):
         self.found: Sequence[Deploys] = ()
         self.wanted = 0
         self.said = ""
+        self._laid: tuple[Sequence[Deploys], int, tuple[int, int, int], Names] | None = None
 
     def title(self) -> Line:
         return titled("Deploys now")
@@ -102,15 +106,22 @@ class DeployList(ListPanel):
         return len(self.found)
 
     def header(self, width: int) -> Line | None:
-        kernel, shape, knobs = _widths(width)
+        kernel, shape, knobs = self._columns(width)[0]
         text = left("kernel", kernel) + " " + (left("shape", shape) + " " if shape else "")
         text += left("would run as", knobs, self.view.glyphs) + right("us", 9) + right("next us", 10)
         return [(text + " " + left("decided by", SOURCE), Tone.DIM)]
 
     def rows(self, start: int, count: int, width: int) -> list[Line]:
-        suffixes = told_apart((one.kernel, one.label) for one in self.found)
-        shown = self.found[start : start + count]
-        return [deploy_line(one, width, self.view.glyphs, suffixes[one.kernel]) for one in shown]
+        widths, names = self._columns(width)
+        return [deploy_line(one, widths, self.view.glyphs, names) for one in self.found[start : start + count]]
+
+    def _columns(self, width: int) -> tuple[tuple[int, int, int], Names]:
+        """The widths of the columns, which follow what is listed, and the names."""
+        if self._laid is None or self._laid[:2] != (self.found, width):
+            names = Names.of((one.kernel, one.label, one.shape) for one in self.found)
+            longest = max((len(short_words(one.knobs)) for one in self.found), default=0)
+            self._laid = self.found, width, _widths(width, names, longest), names
+        return self._laid[2], self._laid[3]
 
     def current(self) -> Deploys | None:
         return self.found[self.cursor] if self.cursor < len(self.found) else None

@@ -12,7 +12,7 @@ from emmy_tui.text import Glyphs, Line, Tone, clean, left
 from emmy_tui.view import View
 from emmy_tui.widgets.kernel_name import kernel_name
 from emmy_tui.widgets.panel import ListPanel, titled
-from emmy_tui.widgets.totals import program_sum_us
+from emmy_tui.widgets.totals import kernels_alone, program_sum_us
 from engine.events import (
     Acted,
     Assembled,
@@ -90,9 +90,12 @@ def _over(end: RunFinished, snapshot: Snapshot) -> str:
     programs, own = len(snapshot.programs), program_sum_us(snapshot)
     if programs < 2:
         return ""
+    what = "kernel" if kernels_alone(snapshot) else "program"
     if end is not snapshot.finished:
-        return "one program: "
+        return f"one {what}: "
     alone = end.sum_us is None or own is None or math.isclose(end.sum_us, own, rel_tol=1e-6)
+    if what == "kernel":
+        return f"{len(snapshot.kernels)} kernels: " if alone else "one kernel: "
     return f"program {programs}: " if alone else f"{programs} programs: "
 
 

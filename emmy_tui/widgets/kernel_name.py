@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
-from emmy_tui.text import UNICODE, Glyphs, crop, width_of
+from emmy_tui.text import UNICODE, Glyphs, clean, crop, width_of
 from engine.snapshot import KernelRow, Snapshot
 
 SHORT = 4
@@ -57,6 +58,51 @@ def told_apart(kernels: Iterable[tuple[str, str]]) -> dict[str, str]:
         )
         suffixes |= {key: key[:least] if len(alike) > 1 else "" for key in alike}
     return suffixes
+
+
+def sizes_apart(kernels: Iterable[tuple[str, str, str]]) -> dict[str, str]:
+    """As `told_apart`, by shapes, of (key, label, shape): the sizes alone where those are enough, and "" too where two
+    kernels of one label have one shape."""
+    alike: dict[str, dict[str, str]] = {}
+    for key, label, shape in kernels:
+        alike.setdefault(label, {})[key] = shape
+    told: dict[str, str] = {}
+    for shapes in alike.values():
+        sizes = Counter(shape.partition(" ")[0] for shape in shapes.values())
+        counts = Counter(shapes.values())
+        for key, shape in shapes.items():
+            short = shape.partition(" ")[0]
+            one = short if sizes[short] == 1 else shape if counts[shape] == 1 else ""
+            told[key] = one if len(shapes) > 1 else ""
+    return told
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What the kernels of a list are called beside each other: by their shapes where the column has room for them, else
+    by the first characters of their keys. `labels` are by key."""
+
+    labels: Mapping[str, str]
+    sizes: Mapping[str, str]
+    keys: Mapping[str, str]
+
+    @staticmethod
+    def of(kernels: Iterable[tuple[str, str, str]]) -> Names:
+        """Of (key, label, shape)."""
+        every = list(kernels)
+        labels = {key: label for key, label, _ in every}
+        return Names(labels, sizes_apart(every), told_apart(labels.items()))
+
+    def column(self, least: int, room: int) -> int:
+        """Cells for the longest name, from `least` on, at most `room`."""
+        wanted = max((width_of(f"{self.labels[key]} {self.sizes[key]}".rstrip()) for key in self.labels), default=0)
+        return max(least, min(wanted, room))
+
+    def name(self, key: str, width: int, glyphs: Glyphs = UNICODE) -> str:
+        """In at most `width` cells."""
+        label, sizes = clean(self.labels[key], glyphs), clean(self.sizes[key], glyphs)
+        fits = sizes and min(SHORT, width_of(label)) + 1 + width_of(sizes) <= width
+        return suffixed(label, sizes if fits else self.keys[key], width, glyphs)
 
 
 def suffixed(label: str, suffix: str, width: int, glyphs: Glyphs = UNICODE) -> str:

@@ -8,33 +8,35 @@ from emmy_tui import format as fmt
 from emmy_tui.knob_words import long_words, short_words
 from emmy_tui.text import Glyphs, Line, Tone, clean, left, right, wrap
 from emmy_tui.view import View
-from emmy_tui.widgets.kernel_name import suffixed, told_apart
+from emmy_tui.widgets.kernel_name import Names
 from emmy_tui.widgets.panel import ListPanel, titled
 from engine.measure import apart_margin
 from engine.store import PinStanding, Standing
 
 LABEL = 10
-_TONES = {Standing.OK: Tone.GOOD, Standing.FAILED: Tone.BAD}
+EMPTY = "Nothing is pinned: p pins knob values that you type; on tab 2, a row"
+_TONES = {Standing.OK: Tone.GOOD, Standing.FAILED: Tone.BAD, Standing.ILLEGAL: Tone.BAD}
 _SHORT = {
     Standing.OK: "ok",
     Standing.FASTER: "stale: faster now",
     Standing.UNMEASURED: "unmeasured",
     Standing.FAILED: "failed",
     Standing.OTHER_CONTEXT: "stale: context",
+    Standing.ILLEGAL: "illegal",
 }
 
 
-def _widths(width: int) -> tuple[int, int, int, int]:
-    """Of kernel, knobs, who and when; 0 leaves a column out."""
+def _widths(width: int, names: Names, knobs: int) -> tuple[int, int, int, int]:
+    """Of kernel, knobs, which need `knobs` cells, who and when; 0 leaves a column out."""
     wide = width >= 100
     who, when = (10, 17) if wide else (0, 0)
-    kernel = 20 if wide else 12
-    fixed = kernel + 1 + (who + 1 + when + 1 if wide else 0) + 9 + 9 + 8 + 18
-    return kernel, max(8, width - fixed), who, when
+    rest = width - 1 - (who + 1 + when + 1 if wide else 0) - 9 - 9 - 8 - 18
+    kernel = names.column(20 if wide else 12, rest - min(knobs, rest * 2 // 5))
+    return kernel, max(8, rest - kernel), who, when
 
 
-def header_line(width: int, glyphs: Glyphs) -> Line:
-    kernel, knobs, who, when = _widths(width)
+def header_line(widths: tuple[int, int, int, int], glyphs: Glyphs) -> Line:
+    kernel, knobs, who, when = widths
     text = left("kernel", kernel) + " " + left("pinned knobs", knobs, glyphs)
     text += (" " + left("by", who) + " " + left("when", when)) if who else ""
     return [(text + right("us", 9) + right("best us", 9) + right("gap", 8) + " " + left("state", 17), Tone.DIM)]
@@ -44,11 +46,11 @@ def gap_text(gap: float | None) -> str:
     return "-" if gap is None else f"{gap * 100:+.1f}%"
 
 
-def pin_line(one: PinStanding, width: int, glyphs: Glyphs, suffix: str = "") -> Line:
-    """One pin; `suffix` tells its kernel from others of the same label."""
-    kernel, knobs, who, when = _widths(width)
+def pin_line(one: PinStanding, widths: tuple[int, int, int, int], glyphs: Glyphs, names: Names) -> Line:
+    """One pin; the name tells its kernel from others of the same label."""
+    kernel, knobs, who, when = widths
     pin = one.stored.pin
-    text = left(suffixed(clean(one.label, glyphs), suffix, kernel, glyphs), kernel) + " "
+    text = left(names.name(pin.kernel_key, kernel, glyphs), kernel) + " "
     text += left(clean(short_words(pin.schedule.as_dict()), glyphs), knobs, glyphs)
     about = f" {left(clean(pin.author, glyphs), who, glyphs)} {left(fmt.moment(pin.at), when)}" if who else ""
     numbers = right(fmt.us(one.us), 9) + right(fmt.us(one.best_us), 9) + right(gap_text(one.gap), 8)
@@ -78,24 +80,29 @@ class PinList(ListPanel):
         )
 
     def empty(self) -> str:
-        return self.said
+        if self.said or self.view.snapshot.kernels:
+            return self.said or EMPTY
+        return "Nothing is pinned, and no kernel is known yet"
 
     def count(self) -> int:
         return len(self.pins)
 
     def header(self, width: int) -> Line | None:
-        return header_line(width, self.view.glyphs)
+        return header_line(self._columns(width)[0], self.view.glyphs)
 
     def rows(self, start: int, count: int, width: int) -> list[Line]:
-        suffixes = told_apart((one.stored.pin.kernel_key, one.label) for one in self.pins)
-        return [
-            pin_line(one, width, self.view.glyphs, suffixes[one.stored.pin.kernel_key])
-            for one in self.pins[start : start + count]
-        ]
+        widths, names = self._columns(width)
+        return [pin_line(one, widths, self.view.glyphs, names) for one in self.pins[start : start + count]]
+
+    def _columns(self, width: int) -> tuple[tuple[int, int, int, int], Names]:
+        """The widths of the columns, which follow what is listed, and the names."""
+        names = Names.of((one.stored.pin.kernel_key, one.label, one.shape) for one in self.pins)
+        longest = max((len(short_words(one.stored.pin.schedule.as_dict())) for one in self.pins), default=0)
+        return _widths(width, names, longest), names
 
     def show(self, pins: Sequence[PinStanding]) -> None:
         self.pins = pins
-        self.said = "Nothing is pinned: p pins knob values that you type; on the Variants tab (2), p pins a row"
+        self.said = ""
         self.repaint()
 
     def forget(self, sentence: str) -> None:
@@ -116,6 +123,8 @@ _MEANING = {
 
 
 def _meaning(one: PinStanding) -> str:
+    if one.standing is Standing.ILLEGAL:
+        return f"it decides nothing: {one.illegal.rstrip('.')}"
     if one.standing not in (Standing.OK, Standing.FASTER):
         return _MEANING[one.standing]
     floor = f"{apart_margin(one.noise_share) * 100:.1f} %"

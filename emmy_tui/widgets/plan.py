@@ -1,4 +1,4 @@
-"""The leading grouping as a graph: its decisions, and every launch with what it reads and who reads it."""
+"""The leading grouping as a graph: every launch with what it reads and who reads it, and the decisions behind it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from emmy_tui import format as fmt
 from emmy_tui.desk import Desk
-from emmy_tui.text import Line, Tone, clean, left, right, wrap
+from emmy_tui.text import Line, Tone, clean, crop, left, right, wrap
 from emmy_tui.view import View
 from emmy_tui.widgets.kernel_name import kernel_name
 from emmy_tui.widgets.panel import ListPanel, titled
@@ -15,6 +15,8 @@ from engine.snapshot import GroupingRow
 from engine.store import Store, StoreError
 
 EDGES_SHOWN = 4
+FOLDED_FROM = 2
+"""Lines of decisions that are shown whole; more are folded to one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +71,18 @@ class PlanPanel(ListPanel):
         self._asked: tuple[str, str] = ("", "")
         self._launches: tuple[Launch, ...] = ()
         self._sentence = "No grouping yet"
+        self._unfolded = False
 
     def title(self) -> Line:
         return titled("Best grouping")
 
     def note(self) -> Line:
         row = self.view.snapshot.leading_grouping()
-        total = f"{self.view.glyphs.total} {fmt.us(row.sum_us)} us, " if row is not None and row.sum_us else ""
-        return [(f"{total}{fmt.plural(len(self._launches), 'launch')}", Tone.DIM)] if self._launches else []
+        if row is None or not self._launches:
+            return []
+        total = f"{self.view.glyphs.total} {fmt.us(row.sum_us)} us, " if row.sum_us else ""
+        decided = f", {fmt.plural(len(row.decisions), 'decision')}" if row.decisions else ""
+        return [(f"{total}{fmt.plural(len(self._launches), 'launch')}{decided}", Tone.DIM)]
 
     def empty(self) -> str:
         return self._sentence
@@ -98,12 +104,18 @@ class PlanPanel(ListPanel):
         self._asked, self._sentence = ("", ""), sentence
         self.repaint()
 
-    def _head(self, width: int) -> list[Line]:
+    def _foot(self, width: int) -> list[Line]:
+        """The decisions, below the launches: a model has a hundred, so they are one line until they are asked for."""
         row = self.view.snapshot.leading_grouping()
-        return [[(text, Tone.ACCENT)] for text in decision_rows(row, width, self.view)] if self._launches else []
+        texts = decision_rows(row, width, self.view) if self._launches else []
+        if row is not None and len(texts) > FOLDED_FROM and not self._unfolded:
+            glyphs = self.view.glyphs
+            head = f"decided: {fmt.plural(len(row.decisions), 'answer')}, enter shows all: "
+            texts = [crop(head + texts[0].removeprefix("decided: "), max(1, width), glyphs)]
+        return [[(text, Tone.ACCENT)] for text in texts]
 
     def count(self) -> int:
-        return len(self._launches) + len(self._head(self.inner_size.width)) if self._launches else 0
+        return len(self._launches) + len(self._foot(self.inner_size.width)) if self._launches else 0
 
     def header(self, width: int) -> Line | None:
         if not self._launches:
@@ -113,16 +125,10 @@ class PlanPanel(ListPanel):
         return [(text + " " + left("read by", edges), Tone.DIM)]
 
     def rows(self, start: int, count: int, width: int) -> list[Line]:
-        head = self._head(width)
-        lines = head[start : start + count]
-        first = max(0, start - len(head))
-        return [
-            *lines,
-            *(
-                self._line(number, launch, width)
-                for number, launch in enumerate(self._launches[first : first + count - len(lines)], first + 1)
-            ),
-        ]
+        launches = self._launches[start : start + count]
+        lines = [self._line(number, launch, width) for number, launch in enumerate(launches, start + 1)]
+        first = max(0, start - len(self._launches))
+        return [*lines, *self._foot(width)[first : first + count - len(lines)]]
 
     def _line(self, number: int, launch: Launch, width: int) -> Line:
         glyphs, snapshot = self.view.glyphs, self.view.snapshot
@@ -140,10 +146,12 @@ class PlanPanel(ListPanel):
         ]
 
     def action_select(self) -> None:
-        """Show the kernel of this launch."""
-        place = self.cursor - len(self._head(self.inner_size.width))
-        if 0 <= place < len(self._launches):
-            self.app.choose_kernel(self._launches[place].kernel)  # type: ignore[attr-defined]
+        """Show the kernel of this launch; on the decisions, show all of them or fold them again."""
+        if self.cursor < len(self._launches):
+            self.app.choose_kernel(self._launches[self.cursor].kernel)  # type: ignore[attr-defined]
+        elif self._launches:
+            self._unfolded = not self._unfolded
+            self.move_to(len(self._launches))
 
 
 def decision_rows(row: GroupingRow | None, width: int, view: View) -> list[str]:

@@ -60,12 +60,13 @@ class Trust(Told):
             return [[(row, Tone.DIM)] for row in wrap(self.said, max(1, width))]
         learned = f"learned {_number(report.spearman)}   " if report.learned else ""
         numbers = f"rank correlation: {learned}cold {_number(report.cold_spearman)}"
-        counts = f"over {fmt.plural(len(report.kernels), 'kernel')}, {fmt.plural(report.rows, 'row')}"
+        counts = f"over {fmt.plural(len(report.kernels), 'kernel')}"
         lines: list[Line] = [verdict_spans(report), [(f"{numbers}   {counts}", Tone.PLAIN)]]
         if report.problem:
             lines.append([(clean(report.problem, self.view.glyphs), Tone.BAD)])
         elif report.trained_on:
-            lines.append([(f"trained on {fmt.plural(len(report.trained_on), 'kernel')}: t lists them", Tone.DIM)])
+            fitted = f"{fmt.plural(report.rows, 'row')} of {fmt.plural(len(report.trained_on), 'kernel')}"
+            lines.append([(f"trained on {fitted}: t lists them", Tone.DIM)])
         else:
             lines.append([("nothing was trained yet: emmy fit learns from this database", Tone.DIM)])
         return lines

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from emmy_tui import format as fmt
-from emmy_tui.text import Glyphs, Line, Tone, clean, crop, left, right
+from emmy_tui.text import Glyphs, Line, Tone, clean, crop, left, line_width, right, width_of
 from emmy_tui.tree_index import ROOT, Key, TreeIndex, TreeLine
 from emmy_tui.view import View
 from emmy_tui.widgets.kernel_name import kernel_name
@@ -16,6 +16,8 @@ VISITS = 7
 BEST = 8
 PRIOR = 5
 BAR_FROM = 84
+FRAMING = 5
+"""Blanks around title and note, and the rule between them."""
 
 
 def node_title(node: NodeRow, snapshot: Snapshot) -> str:
@@ -105,8 +107,12 @@ class SearchTree(ListPanel):
         self._under_way: set[str] = set()
 
     def title(self) -> Line:
-        kernel = self.view.kernel
-        return titled("Search tree", clean(kernel_name(kernel, self.view.snapshot), self.view.glyphs) if kernel else "")
+        """The name is cut before what stands at the right: the patience, and whether the cursor follows."""
+        kernel, glyphs = self.view.kernel, self.view.glyphs
+        room = self.inner_size.width - line_width(self.note()) - FRAMING
+        name = clean(kernel_name(kernel, self.view.snapshot), glyphs) if kernel else ""
+        words = "Search tree" if width_of(f"Search tree {name}") <= room else "Tree"
+        return titled(words, crop(name, max(0, room - len(words) - 1), glyphs))
 
     def note(self) -> Line:
         kernel = self.view.kernel

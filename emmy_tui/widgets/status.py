@@ -11,7 +11,7 @@ from emmy_tui.source import Mode
 from emmy_tui.text import Glyphs, Line, Tone, clean, crop, line_width, width_of
 from emmy_tui.view import View
 from emmy_tui.widgets.panel import Panel, ends
-from emmy_tui.widgets.totals import program_name, program_sum_us, total_line
+from emmy_tui.widgets.totals import expected_kernels, program_name, program_sum_us, total_line
 from engine import __version__
 from engine.events import KernelState, RunState
 
@@ -76,7 +76,7 @@ def status_line(view: View, width: int) -> Line:
     if view.reading:
         elapsed = None  # counts, sum and time of a part would be false
     elif snapshot.kernels:
-        ends_with.append([(f"{done}/{len(snapshot.kernels)} kernels", Tone.PLAIN)])
+        ends_with.append([(f"{done}/{expected_kernels(view)} kernels", Tone.PLAIN)])
         program = program_name(view)
         of = f" {program}" if program else ""
         ends_with.append([(f"{glyphs.total} {fmt.us(program_sum_us(snapshot))} us{of}", Tone.PLAIN)])

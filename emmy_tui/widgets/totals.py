@@ -1,10 +1,13 @@
 """What the run comes to: the sum of the best times, the assembled program, counts, and where the time went.
 
 A replay and a database hold several programs: sum and assembled time are those of the program at hand, which is then
-named by its number, while counts and clock are over all of them.
+named by its number, while counts and clock are over all of them. Kernels that were marked and are tuned again, each in
+a run of its own, are no programs: their sum is over all of them.
 """
 
 from __future__ import annotations
+
+import re
 
 from emmy_tui import format as fmt
 from emmy_tui.source import Mode
@@ -13,10 +16,26 @@ from emmy_tui.view import View
 from engine.snapshot import Snapshot
 from engine.vocabulary import Status
 
+_OF_ONE_KERNEL = re.compile(r"kernel .+ [0-9a-f]{24}", re.DOTALL)
+"""The target of a run of one kernel, as `engine.tune.retune.target_text` writes it."""
+
+
+def kernels_alone(snapshot: Snapshot) -> bool:
+    """Whether every run that is shown is of one kernel, and none of a program."""
+    runs = snapshot.programs.values()
+    return bool(runs) and all(_OF_ONE_KERNEL.fullmatch(run.target) for run in runs)
+
+
+def expected_kernels(view: View) -> int:
+    """How many kernels the run has; of a run of marked kernels, those that it hasn't come to as well."""
+    found = len(view.snapshot.kernels)
+    awaited = view.mode is not Mode.BROWSE and kernels_alone(view.snapshot)
+    return max(found, view.programs) if awaited else found
+
 
 def program_name(view: View) -> str:
     """The present program by its number, where there are several; else ""."""
-    number = len(view.snapshot.programs)
+    number = 0 if kernels_alone(view.snapshot) else len(view.snapshot.programs)
     several = max(number, view.programs)
     return f"program {number} of {several}" if number and several > 1 else ""
 
@@ -25,6 +44,9 @@ def program_sum_us(snapshot: Snapshot) -> float | None:
     """What the present program comes to, in us. The end of a replay reports the sum over all programs beside it."""
     if len(snapshot.programs) < 2:
         return snapshot.sum_best_us()
+    if kernels_alone(snapshot):
+        times = [row.chosen_us for row in snapshot.kernels.values() if row.chosen_us is not None]
+        return sum(times) if times else None
     chosen = snapshot.leading_grouping()
     return chosen.sum_us if chosen is not None and chosen.sum_us is not None else snapshot.counted_us()
 
@@ -57,7 +79,7 @@ def _count_parts(view: View) -> list[Line]:
         [(f"cached {fmt.count(snapshot.cached)}", Tone.PLAIN)],
         [(f"failed {fmt.count(snapshot.failed)}", Tone.BAD if snapshot.failed else Tone.PLAIN)],
     ]
-    programs = len(snapshot.programs)
+    programs = 0 if kernels_alone(snapshot) else len(snapshot.programs)
     return [*parts, [(f"in {programs} programs", Tone.PLAIN)]] if programs > 1 else parts
 
 

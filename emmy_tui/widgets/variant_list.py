@@ -39,7 +39,7 @@ _HEADS = {
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What the numbers are numbers of: how they are sorted, and what is said above them."""
+    """What the numbers are numbers of: how they are sorted, and what is said above them; `why` there are none."""
 
     sort: str = "best"
     descending: bool = False
@@ -47,6 +47,7 @@ class Shown:
     kernel: str = ""
     gpu: str = ""
     several: bool = False
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +261,8 @@ class VariantList(ListPanel):
         self._rows.clear()
         self._predicted.clear()
         self._asked = frozenset()
-        self.said = "No row passes the filter; esc takes it away" if shown.filter_text else "Nothing was measured yet"
+        away = f"{shown.why}; esc shows all" if shown.why else "No row passes the filter; esc takes it away"
+        self.said = away if shown.filter_text else "Nothing was measured yet"
         at_the_top = self.cursor == 0 and not same_order
         if before is not None and not at_the_top and (same_order or before in numbers):
             self.cursor = numbers.index(before) if before in numbers else 0

@@ -18,7 +18,7 @@ from engine.cli.errors import FAILED, refuse
 from engine.cli.options import AcfToCheck, Database, Json, Ptxas
 from engine.cli.output import json_text, records, table_lines, terminal_width
 from engine.data import SHIPPED_DEMO
-from engine.store import Store, StoreError, default_database_path
+from engine.store import Store, StoreError, check_database, default_database_path
 
 PROBE_LIMIT_S = 120
 BROKEN = "broken"
@@ -82,6 +82,7 @@ def _database(path: Path) -> Finding:
         if not path.exists():
             return Finding("database", "none yet", str(path), "nothing to browse yet; the first `emmy tune` makes it")
         with Store.open(path, read_only=True) as store, telling_left_out(store):
+            check_database(path)
             found = f"{path}, {len(store.runs())} runs, {path.stat().st_size / 1e6:.1f} MB"
     except (OSError, StoreError) as error:
         return Finding("database", BROKEN, str(path), str(error))

@@ -12,7 +12,7 @@ from engine.cli.knob_text import schedule_line
 from engine.cli.output import json_text, table_lines, terminal_width, text_lines, us_text
 from engine.cli.subject_options import ChoiceRequest, choose_kernels, opened_subjects
 from engine.deploy import Deployment, Evidence, Source, suggestions_for
-from engine.deploy.deployment import KernelChoice, kernel_name, regime_of
+from engine.deploy.deployment import KernelChoice, illegal_line_text, kernel_name, regime_of
 from engine.deploy.forks import ForkChoice
 from engine.deploy.subjects import Subject
 from engine.prior import steering
@@ -27,7 +27,7 @@ def explain_request(request: ChoiceRequest, json: bool) -> None:
     """Print every program that is asked for; leaves with exit code 1 where nothing can be chosen."""
     with opened_subjects(request.subject, request.program, json=json) as (store, subjects), failing(StoreError):
         prior = steering(store.path).latest
-        found = [choose_kernels(request, store, subject, prior) for subject in subjects]
+        found = [choose_kernels(request, store, subject, prior, refuse_illegal_pins=False) for subject in subjects]
         elsewhere = [_suggestions(store, *pair) for pair in found]
     if json:
         objects = [{**deployment_object(*pair), "prior": prior.version} for pair in found]
@@ -72,8 +72,7 @@ def deployment_lines(subject: Subject, chosen: Deployment, prior: str, width: in
     for item in chosen.kernels:
         for line in item.lines:
             if line.illegal:
-                what = "a pin" if line.source is Source.PIN else f"a {line.source.value}"
-                lines += text_lines(f"{kernel_name(item.kernel)}: {what} decides nothing here: {line.illegal}", width)
+                lines += text_lines(f"{illegal_line_text(item.kernel, line)}.", width)
     return lines + [line for note in chosen.notes for line in text_lines(note, width)]
 
 

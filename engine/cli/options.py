@@ -28,6 +28,14 @@ def _given_code(context: typer.Context, code: str) -> str:
     return code
 
 
+def _given_chip(context: typer.Context, chip: str) -> str:
+    """Leaves with exit code 2 for a name that was given and is empty: it isn't the absence of one."""
+    source = context.get_parameter_source("chip")
+    if not chip.strip() and source is not None and source.name == "COMMANDLINE":
+        raise refuse('--target "" names no chip: give one, such as sm_90, or leave it away')
+    return chip
+
+
 Code = Annotated[
     str,
     typer.Option(
@@ -121,7 +129,10 @@ Ptxas = Annotated[
 Chip = Annotated[
     str,
     typer.Option(
-        "--target", metavar="NAME", help="The chip, such as sm_90. Default: the one that the evidence was measured on."
+        "--target",
+        metavar="NAME",
+        help="The chip, such as sm_90. Default: the one that the evidence was measured on.",
+        callback=_given_chip,
     ),
 ]
 DeployPtxas = Annotated[

@@ -12,7 +12,7 @@ from engine.cli.database import chosen_database, opened
 from engine.cli.errors import refuse_unmatched
 from engine.cli.knob_text import schedule_line
 from engine.cli.options import Database, Demo, Json, KernelText
-from engine.cli.output import json_text, table_lines, terminal_width
+from engine.cli.output import json_text, table_lines, terminal_width, text_lines
 from engine.cli.pin import label_of
 from engine.deploy import pin_standings
 from engine.store import PinStanding, Suggestion
@@ -85,14 +85,20 @@ def _pin_lines(standings: list[PinStanding], width: int | None) -> list[str]:
         )
         for one in standings
     ]
-    return table_lines(columns, rows, width)
+    reasons = [line for one in standings if one.illegal for line in text_lines(_illegal_text(one), width)]
+    return [*table_lines(columns, rows, width), *reasons]
+
+
+def _illegal_text(one: PinStanding) -> str:
+    name = f"{one.label} ({one.stored.pin.kernel_key[:8]})"
+    return f"{name}: a pin decides nothing here: {one.illegal.rstrip('.')}; pin another, or unpin it"
 
 
 def _pin_object(one: PinStanding) -> dict[str, object]:
     pin = one.stored.pin
     about = {"kernel": pin.kernel_key, "label": one.label, "shape": one.shape, "gpu": one.gpu}
     said = {"author": pin.author, "at": pin.at, "note": pin.note, "context": one.stored.context_key}
-    times = {"us": one.us, "best_us": one.best_us, "standing": str(one.standing)}
+    times = {"us": one.us, "best_us": one.best_us, "standing": str(one.standing), "illegal": one.illegal}
     return {**about, **said, **times, "schedule": pin.schedule.as_dict()}
 
 

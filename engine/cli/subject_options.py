@@ -89,11 +89,13 @@ class ChoiceRequest:
     strict: bool
 
 
-def choose_kernels(request: ChoiceRequest, store: Store, subject: Subject, prior: Prior) -> tuple[Subject, Deployment]:
+def choose_kernels(
+    request: ChoiceRequest, store: Store, subject: Subject, prior: Prior, *, refuse_illegal_pins: bool = True
+) -> tuple[Subject, Deployment]:
     """What the program would run as, with the context and the chip that it was chosen for.
 
     Times of another chip are no evidence for the one that is named. Leaves with exit code 2 for an unknown chip or no
-    ptxas, with 1 where nothing can be chosen.
+    ptxas, with 1 where nothing can be chosen, also where a pin can't be followed.
     """
     with refusing(ControlsError):
         if request.ptxas is not None:
@@ -106,7 +108,9 @@ def choose_kernels(request: ChoiceRequest, store: Store, subject: Subject, prior
             subject, controls = Subject(subject.text, subject.program, "", target), None
     asked = (subject.program, store, subject.context_key, subject.target, prior)
     with failing(DeploymentError, StoreError):
-        return subject, deployment(*asked, strict=request.strict, controls=controls)
+        return subject, deployment(
+            *asked, strict=request.strict, controls=controls, refuse_illegal_pins=refuse_illegal_pins
+        )
 
 
 def tell_step(step: str) -> None:

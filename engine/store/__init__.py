@@ -3,6 +3,7 @@
 from engine.store.acf import AcceptanceRow
 from engine.store.acts import StoredAct
 from engine.store.candidates import Candidate, CandidateQuery, Compared, Condition
+from engine.store.checking import check_database
 from engine.store.connection import upgrade_file
 from engine.store.copies import copy_database
 from engine.store.errors import BadRow, StoreError, StoreFull, StoreLocked
@@ -57,6 +58,7 @@ __all__ = [
     "StoredRun",
     "Suggestion",
     "VariantRow",
+    "check_database",
     "copy_database",
     "default_database_path",
     "is_beside_a_database",

@@ -66,7 +66,8 @@ _COMPARED_NUMBERS = {BEST: "coalesce(c.deploy_us, c.us)", **NUMBERS}
 class Condition:
     """`field` is BEST (the time that counts), one of NUMBERS or TEXTS, `regime`, `by`, or a knob's name.
 
-    A number compares with BEST, NUMBERS and knobs. One that IS the value lies no further than `within` from it.
+    A number compares with BEST, NUMBERS and knobs. One that IS the value lies no further than `within` from it; one
+    that is BELOW or ABOVE lies further from it, so that of the three exactly one holds.
     """
 
     field: str
@@ -258,7 +259,7 @@ def _term(condition: Condition, parameters: list[object]) -> str:
         if condition.within and compared in (Compared.IS, Compared.IS_NOT):
             parameters += [value, condition.within]
             return f"abs({column} - ?) {'<=' if compared is Compared.IS else '>'} ?"
-        parameters.append(value)
+        parameters.append(float(value) + margin(condition))
         return f"{column} {compared} ?"
     if field in TEXTS:
         return _text_term(f"coalesce({TEXTS[field]}, '')", compared, str(value), parameters)
@@ -272,6 +273,12 @@ def _term(condition: Condition, parameters: list[object]) -> str:
         f"CAST(json_extract({_KNOBS}, ?) AS TEXT), '')"
     )
     return _text_term(shown, compared, str(value), parameters)
+
+
+def margin(condition: Condition) -> float:
+    """What `within` adds to the bound of a condition that orders."""
+    wider = condition.compared in (Compared.AT_MOST, Compared.ABOVE)
+    return condition.within if wider else -condition.within
 
 
 def _text_term(column: str, compared: Compared, value: str, parameters: list[object]) -> str:

@@ -9,13 +9,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from engine.store.connection import open_connection
-from engine.store.errors import SQLITE_ERRORS, explain
+from engine.store.errors import SQLITE_ERRORS, StoreDamaged, explain
 
 
 def copy_database(source: Path, destination: Path) -> Path:
     """Copy a database, also one that is being written, with SQLite's backup; an existing destination is replaced.
 
-    The copy appears whole or not at all. Raises StoreError.
+    The copy appears whole or not at all. Raises StoreError, which names the source where that is what's damaged.
     """
     origin = open_connection(source, read_only=True, create=False)
     destination = destination.expanduser().absolute()
@@ -34,7 +34,8 @@ def copy_database(source: Path, destination: Path) -> Path:
     except SQLITE_ERRORS as error:
         with suppress(OSError):
             part.unlink(missing_ok=True)
-        raise explain(error, destination) from error
+        found = explain(error, destination)
+        raise (explain(error, source) if isinstance(found, StoreDamaged) else found) from error
     finally:
         origin.close()
     return destination

@@ -80,13 +80,13 @@ def explain(error: Exception, path: Path) -> StoreError:
     name = str(getattr(error, "sqlite_errorname", None) or "")
     text = str(error)
     if isinstance(error, UnicodeDecodeError) or "decode to UTF-8" in text:
-        return _damaged(path, "a text in it is no UTF-8")
+        return damaged(path, "a text in it is no UTF-8")
     if name.startswith("SQLITE_FULL") or (name.startswith("SQLITE_IOERR") and _is_full(path)):
         return _full(path)
     if name.startswith("SQLITE_NOTADB"):
         return NotADatabase(f"{path} is no SQLite database; name another file")
     if name.startswith("SQLITE_CORRUPT"):
-        return _damaged(path, text)
+        return damaged(path, text)
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return StoreLocked(f"{path} is locked by another process that writes it; wait for it, or name another database")
     if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_AUTH")):
@@ -107,7 +107,8 @@ def _explain_os(error: OSError, path: Path) -> StoreError:
     return StoreError(f"{path}: {error.strerror or error}; name another database with --db")
 
 
-def _damaged(path: Path, what: str) -> StoreDamaged:
+def damaged(path: Path, what: str) -> StoreDamaged:
+    """The error of a file whose content SQLite, or what a schema promises, finds broken; `what` says where."""
     return StoreDamaged(
         f"{path} is damaged ({what}); save what can be read with `sqlite3 {path} .recover`, "
         "or name another database with --db"

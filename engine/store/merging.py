@@ -19,6 +19,7 @@ from typing import Any
 
 from engine.ir import GraphError
 from engine.ir.json_form import kernel_from_json
+from engine.store.checking import check_database
 from engine.store.connection import Connection, open_connection
 from engine.store.copies import copy_database
 from engine.store.errors import SQLITE_ERRORS, StoreError, explain
@@ -42,10 +43,13 @@ class Merged:
 def merge_databases(sources: Sequence[Path], into: Path | None = None) -> list[Merged]:
     """Merge the sources, in one new file `into`, or all after the first into the first, which is then changed.
 
-    A source is only read, from a read-only folder too; an older schema is upgraded in a copy, a newer one refused. The
+    A source is only read, from a read-only folder too; an older schema is upgraded in a copy, a newer one and a damaged
+    file refused, each by the name that it was given. The
     result appears whole or not at all. Raises StoreError.
     """
     with tempfile.TemporaryDirectory(prefix="emmy-merge-") as folder:
+        for source in sources:
+            check_database(source)
         copies = [copy_database(source, Path(folder) / f"{number}.db") for number, source in enumerate(sources)]
         if into is None:
             return _merge_all(Path(sources[0]), sources[1:], copies[1:], Path(sources[0]))
@@ -60,6 +64,7 @@ def merge_databases(sources: Sequence[Path], into: Path | None = None) -> list[M
 def _merge_all(path: Path, sources: Sequence[Path], copies: Sequence[Path], shown: Path) -> list[Merged]:
     """Merge the copies into `path`, in one transaction; `shown` is the name that a sentence gives it."""
     connection = open_connection(path, read_only=False, create=True)
+    connection.path = shown
     try:
         conn = connection.db.conn
         conn.execute("PRAGMA foreign_keys = OFF").fetchall()

@@ -51,14 +51,17 @@ class Standing(StrEnum):
     UNMEASURED = "unmeasured"
     FAILED = "failed"
     OTHER_CONTEXT = "other context"
+    ILLEGAL = "illegal"
 
 
 @dataclass(frozen=True, slots=True)
 class PinStanding:
-    """A pin in force beside its kernel's best. `us` and `best_us` are deploy times where both have one, else ranking.
+    """A pin in force beside its kernel's best. `us` and `best_us` are deploy times where both have one, else ranking;
+    `best_us` of a pin without a time is the deploy time where there is one.
 
     `gap` is us / best_us - 1, None unless both are known; `noise_share` is the noise floor that the context's newest
-    run measured. OTHER_CONTEXT: the newest run used other versions or chips.
+    run measured. OTHER_CONTEXT: the newest run used other versions or chips. ILLEGAL is for whoever knows the kernels'
+    families to say, with `illegal`, the sentence why it can't be built.
     """
 
     stored: StoredPin
@@ -71,6 +74,7 @@ class PinStanding:
     gap: float | None
     standing: Standing
     noise_share: float | None = None
+    illegal: str = ""
 
 
 def put_pin(connection: Connection, pin: Pin, context_key: str) -> PinChange:
@@ -153,7 +157,8 @@ def _standing(
     mine = fastest_of(*of_pin, Regime.DEPLOY)
     regime = Regime.DEPLOY if mine is not None else Regime.RANKING
     mine = mine or fastest_of(*of_pin, regime)
-    fastest = best(connection, pin.kernel_key, stored.context_key, regime)
+    of_kernel = (connection, pin.kernel_key, stored.context_key)
+    fastest = best(*of_kernel, regime) if mine else best(*of_kernel, Regime.DEPLOY) or best(*of_kernel, regime)
     us, best_us = mine.median_us if mine else None, fastest.us if fastest else None
     standing = _state(own, us, other=stored.context_key != current)
     of_best = fastest.timing if fastest and us != best_us else None

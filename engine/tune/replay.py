@@ -47,10 +47,11 @@ def tune_replay(request: ReplayRequest, host: Host) -> list[RunFinished]:
             problems = _kernels(store, request.kernels)
         left_out.tell()
         finished: list[RunFinished] = []
-        for run, problem in problems:
+        for number, (run, problem) in enumerate(problems, 1):
             if host.control.stopping:
                 break
-            finished.append(_run(request, host, store, run, problem))
+            name = f"{run.id}.{number}" if request.kernels else run.id  # kernels of one run are runs of their own
+            finished.append(_run(name, request, host, store, run, problem))
             left_out.tell()
         return finished
 
@@ -97,13 +98,13 @@ def _steered_by(database: Path, recorded: StoredRun) -> Prior:
 
 
 def _run(
-    request: ReplayRequest, host: Host, store: Store, recorded: StoredRun, problem: RecordedProblem
+    name: str, request: ReplayRequest, host: Host, store: Store, recorded: StoredRun, problem: RecordedProblem
 ) -> RunFinished:
     recording = Recording(store, recorded)
     device = host.own_device(ReplayDevice(recording, pace=request.pace))
     prior = ColdModel() if host.settings.prior == COLD else _steered_by(request.database, recorded)
     bench = Workbench(
-        run=recorded.id,
+        run=name,
         database=str(request.database),
         device=device,
         recorder=ReplayRecorder(store, recorded.context_key),

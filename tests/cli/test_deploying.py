@@ -79,7 +79,19 @@ def test_a_pin_that_cant_be_built_is_told(tuned: Path, tmp_path: Path, capsys: p
         bad = type(schedule).of({**schedule.as_dict(), "NUM_WARPS": 3})
         store.record_pin(kernel.key, bad, CONTEXT.key, author="me")
     assert leave("explain", "--db", str(copy)) == 0
-    assert "a pin decides nothing here" in capsys.readouterr().out
+    said = " ".join(capsys.readouterr().out.split())
+    sentence = said[said.index("a pin decides nothing here: ") :].split(".")[0]
+    assert leave("pins", "--db", str(copy)) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert " illegal " in shown
+    assert sentence in shown
+    written = tmp_path / "written"
+    for command in (("compile", "--out", str(written)), ("export", "--python", "-o", str(written))):
+        assert leave(*command, "--db", str(copy)) != 0
+        complaint = capsys.readouterr().err
+        assert sentence in complaint
+        assert complaint.count("\n") == 1
+    assert not written.exists()
 
 
 def test_a_pinned_schedule_that_was_never_measured_has_no_time(
@@ -140,6 +152,12 @@ def test_an_empty_code_is_no_program(tuned: Path, capsys: pytest.CaptureFixture[
         assert '--code "" is no program' in capsys.readouterr().err
 
 
+def test_an_empty_chip_is_none(tuned: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ("explain", "compile"):
+        assert leave(command, "--target", "", "--db", str(tuned)) == 2
+        assert '--target "" names no chip' in capsys.readouterr().err
+
+
 def test_predictions_are_refused_with_one_sentence(
     tuned: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -173,7 +191,7 @@ def test_explain_for_a_chip_says_what_compile_writes_for_it(
     """Times of another chip don't count; the one that is tuned for, named, changes nothing."""
     explained, compiled = {}, {}
     for chip in ("sm_80", "sm_90", ""):
-        named = ["--db", str(tuned), "--target", chip, "--json"]
+        named = ["--db", str(tuned), *(["--target", chip] if chip else []), "--json"]
         assert leave("explain", *named) == 0
         (explained[chip],) = json.loads(capsys.readouterr().out)
         assert leave("compile", *named, "--out", str(tmp_path / f"for{chip}")) == 0

@@ -29,6 +29,13 @@ def leave(*arguments: str) -> int:
     return int(left.value.code or 0)
 
 
+def spoil(path: Path) -> None:
+    """A database whose first pages are whole, and a later one isn't."""
+    Store.open(path).close()
+    data = path.read_bytes()
+    path.write_bytes(data[:-4096] + b"\xa5" * 4096)
+
+
 def said(monkeypatch: pytest.MonkeyPatch, answer: Any) -> None:
     """Let the child process end with this answer, or with this exception."""
 
@@ -98,8 +105,9 @@ def test_a_file_that_is_no_database(
         (lambda path: Store.open(path).close(), 0, "ok"),
         (lambda path: path.write_text("no database " * 100), 1, "broken"),
         (lambda path: path.mkdir(), 1, "broken"),
+        (lambda path: spoil(path), 1, "broken"),
     ],
-    ids=["missing", "whole", "text", "folder"],
+    ids=["missing", "whole", "text", "folder", "a page"],
 )
 def test_only_a_database_that_cannot_be_read_is_a_failure(
     tmp_path: Path,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -65,6 +67,21 @@ def test_what_cant_be_pinned_is_one_sentence(
     complaint = capsys.readouterr().err
     assert sentence in complaint
     assert complaint.count("\n") == 1
+    with Store.open(database, read_only=True) as store:
+        assert store.pins() == ()
+
+
+@pytest.mark.parametrize("change", ["DELETE FROM kernel", "UPDATE kernel SET body = 'x'"])
+def test_the_pin_of_a_kernel_that_is_gone_can_be_ended(
+    database: Path, capsys: pytest.CaptureFixture[str], change: str
+) -> None:
+    assert leave("pin", "matmul", "--db", str(database)) == 0
+    with closing(sqlite3.connect(database)) as plain:
+        plain.execute(f"{change} WHERE key = ?", (matmul().key,))
+        plain.commit()
+    capsys.readouterr()
+    assert leave("unpin", matmul().key[:10], "--db", str(database)) == 0
+    assert capsys.readouterr().out == f"unpinned {matmul().key}\n"
     with Store.open(database, read_only=True) as store:
         assert store.pins() == ()
 

@@ -170,7 +170,7 @@ async def test_choosing_a_kernel() -> None:
         app.focus_panel("kernels")
         await pilot.press("g", "j", "enter")
         assert app.view.chosen == "9ab0"
-        assert "Search tree linear_gelu" in screen_text(app)
+        assert "Tree linear_g" in screen_text(app)
         tree = app.live.search_tree
         assert tree.line_key() == Key(tree.kernel_root())
 

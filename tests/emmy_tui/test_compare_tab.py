@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emmy_tui.comparison import Pair, Verdict, listed_runs, pair_of
-from emmy_tui.database_source import SILENT_S
+from emmy_tui.comparison import Choice, Pair, Verdict, listed_runs, pair_of, read_comparison
+from emmy_tui.database_source import GONE_S
 from emmy_tui.dialogs import Reading
 from emmy_tui.tabs.compare import RunChoice
+from emmy_tui.text import UNICODE
 from emmy_tui.verdicts import judged, timing_of
+from emmy_tui.widgets.compare_list import side_text
 from engine.events import Health
 from engine.store import KernelResult, Store
 from engine.store.run_results import BestTime
@@ -113,7 +116,7 @@ async def test_one_run_says_what_to_do(tmp_path: Path) -> None:
         await press(app, pilot, "5")
         assert "There is one run only: tune again, or press o" in screen_text(app)
         await press(app, pilot, "e")
-        assert app.footer.said == "There is no row."
+        assert "Two runs are compared here; o takes the second one" in app.footer.said
 
 
 async def test_the_comparison_is_exported(database: Path) -> None:
@@ -192,4 +195,16 @@ def test_a_run_without_an_end_is_said_to_have_ended(tmp_path: Path) -> None:
         heard = store.last_heard(store.runs()[-1].id)
         assert heard is not None
         assert [state for _, state in listed_runs(store, heard + 1)] == ["running", "ended without a word"]
-        assert {state for _, state in listed_runs(store, heard + SILENT_S + 1)} == {"ended without a word"}
+        assert {state for _, state in listed_runs(store, heard + GONE_S + 1)} == {"ended without a word"}
+
+
+@pytest.mark.parametrize("width", [77, 160])
+def test_the_gpu_and_the_file_stay_beside_a_long_command(database: Path, width: int) -> None:
+    with Store.open(database) as store:
+        side = read_comparison(Choice())(store).a
+    target = "torch.matmul(torch.randn(512, 512, device='cuda'), torch.randn(512, 512, device='cuda'))" * 3
+    text = side_text(replace(side, run=replace(side.run, target=target)), UNICODE, width)
+    assert len(text) <= width
+    assert "torch.matmul(" in text
+    for words in (side.run.gpu, side.path.name):
+        assert words in text

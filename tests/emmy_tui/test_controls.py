@@ -59,5 +59,5 @@ def test_a_compared_run_says_what_proved_them(tmp_path: Path, checked: ControlsC
         store.record_events(newest, [checked])
         found = read_comparison(Choice())(store)
     assert found.a.run.id == newest
-    assert side_text(found.a, UNICODE).endswith(words)
-    assert "controls" not in side_text(found.b, UNICODE)
+    assert side_text(found.a, UNICODE, 200).endswith(words)
+    assert "controls" not in side_text(found.b, UNICODE, 200)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -184,3 +185,36 @@ def test_writes_keep_their_order(here: Here, database: Path) -> None:
         )
     here.wait()
     assert here.answers == list(range(1, 9))
+
+
+def test_a_list_is_asked_for_again_once_a_damaged_file_was_restored(here: Here, database: Path) -> None:
+    with closing(sqlite3.connect(database)) as other:
+        other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    whole = database.read_bytes()
+    here.desk.connect(lambda: database)
+    database.write_bytes(b"no database at all " * 400)
+    here.desk.ask("kernels", lambda store: len(store.kernels()), here.answers.append, here.sentences.append, again=True)
+    here.ask("other", lambda store: len(store.kernels()))
+    here.wait()
+    assert (here.answers, len(here.sentences)) == ([], 2)
+    database.write_bytes(whole)
+    here.until(lambda: bool(here.answers))
+    here.wait()
+    assert here.answers == [2]
+    assert len(here.sentences) == 2
+    assert not here.desk.busy
+
+
+def test_a_list_of_another_database_is_not_asked_for_again(here: Here, database: Path, tmp_path: Path) -> None:
+    missing = tmp_path / "missing.db"
+    here.desk.connect(lambda: missing)
+    here.desk.ask("kernels", lambda store: len(store.kernels()), here.answers.append, here.sentences.append, again=True)
+    here.wait()
+    here.desk.connect(lambda: database)
+    missing.write_bytes(database.read_bytes())
+    here.until(lambda: not here.desk._unanswered)
+    here.wait()
+    assert here.answers == []
+    here.ask("kernels", lambda store: len(store.kernels()))
+    here.wait()
+    assert here.answers == [2]

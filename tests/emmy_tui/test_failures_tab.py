@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from emmy_tui.dialogs import Reading
 from engine.store import Store
-from tests.emmy_tui.looking import running, screen_text
-from tests.emmy_tui.measured import fill, over, press
+from tests.emmy_tui.looking import rows, running, screen_text
+from tests.emmy_tui.measured import fill, only_eight_warps_fail, over, press
 
 
 @pytest.fixture
@@ -73,3 +74,14 @@ async def test_nothing_failed(database: Path) -> None:
     async with running(app, (80, 24)) as pilot:
         await press(app, pilot, "3", "enter", "e")
         assert "No candidate failed" in screen_text(app)
+
+
+async def test_what_shares_nothing_is_not_offered_to_be_forbidden(database: Path) -> None:
+    app = over(only_eight_warps_fail(database))
+    async with running(app, (160, 45)) as pilot:
+        await press(app, pilot, "3")
+        assert "F Forbid" in rows(app)[-1]
+        app.failures.list.show([replace(one, shared=()) for one in app.failures.list.clusters])
+        await press(app, pilot, "F")
+        assert "F Forbid" not in rows(app)[-1]
+        assert "share no knob value of their own, so there is no corner to forbid" in app.footer.said

@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from emmy_tui.feed import BITE_EVENTS, HELD_LIMIT, Feed
-from emmy_tui.source import Anew
+from emmy_tui.source import Anew, Mode
 from engine.events import Logged, RunState, StateChanged
 from engine.snapshot import Snapshot, apply
 from tests.emmy_tui.scripted import START, ScriptedSource, failed_events, search_events
@@ -71,3 +71,69 @@ def test_anew_begins_with_an_empty_snapshot() -> None:
         pass
     assert len(feed.snapshot.kernels) == 1
     assert feed.snapshot.failed == 9
+
+
+def past_and_present() -> ScriptedSource:
+    """A database whose newer run came while a screen showed the older one; its events are still being read."""
+    return ScriptedSource(search_events(), mode=Mode.BROWSE, per_drain=5)
+
+
+def drained(feed: Feed) -> None:
+    while feed.bite():
+        pass
+
+
+def test_what_was_shown_stays_until_all_that_comes_anew_was_read() -> None:
+    source = past_and_present()
+    feed = Feed(source)
+    drained(feed)
+    before = feed.snapshot
+    source.reading = True
+    source.add(Anew(at=START), *failed_events())
+    drained(feed)
+    assert feed.snapshot is before
+    assert len(before.kernels) > 1
+    assert feed.reading
+    source.reading = False
+    assert feed.reading, "what came is not shown yet"
+    drained(feed)
+    assert not feed.reading
+    assert len(feed.snapshot.kernels) == 1
+    assert feed.take_touched() == set(feed.snapshot.nodes)
+
+
+def test_what_can_not_be_read_to_its_end_takes_nothing_away() -> None:
+    source = past_and_present()
+    feed = Feed(source)
+    drained(feed)
+    before = feed.snapshot
+    source.reading = True
+    source.add(Anew(at=START), *failed_events()[:3])
+    drained(feed)
+    source.reading, source.trouble = False, "the file is damaged"
+    drained(feed)
+    assert feed.snapshot is before
+    assert not feed.reading
+    source.trouble = ""
+    source.add(Anew(at=START), *failed_events())
+    drained(feed)
+    assert feed.snapshot.failed == 9
+
+
+def test_a_frozen_view_does_not_wait_for_what_came_anew() -> None:
+    source = past_and_present()
+    feed = Feed(source)
+    drained(feed)
+    before = feed.snapshot
+    source.reading = True
+    source.add(Anew(at=START))
+    drained(feed)
+    feed.frozen = True
+    source.reading = False
+    source.add(*failed_events())
+    drained(feed)
+    assert not feed.reading
+    assert feed.snapshot is before
+    feed.frozen = False
+    drained(feed)
+    assert len(feed.snapshot.kernels) == 1

@@ -12,7 +12,7 @@ from emmy_tui.deploying import Deploys
 from emmy_tui.forbidding import CornerChoice
 from emmy_tui.text import UNICODE, plain, width_of
 from emmy_tui.widgets.deploy_list import deploy_line
-from emmy_tui.widgets.kernel_name import SUFFIX, suffixed, told_apart
+from emmy_tui.widgets.kernel_name import SUFFIX, Names, suffixed, told_apart
 from engine.ir import GraphBuilder, Kernel, TensorSpec
 from engine.store import Store
 from tests.emmy_tui.looking import rows, running, screen_text
@@ -56,13 +56,37 @@ async def test_pins_of_one_label_are_told_apart(tmp_path: Path) -> None:
     async with running(app, (80, 24)) as pilot:
         await press(app, pilot, "6")
         shown = [line.strip("│").split()[:2] for line in rows(app)[4:6]]
-        assert shown == [["matmul", matmul().key[:SUFFIX]], ["matmul", other.key[:SUFFIX]]]
+        assert shown == [["matmul", "512x512x512"], ["matmul", "256x256x256"]]
 
 
 def test_what_deploys_is_told_apart_by_its_shape_where_that_is_shown() -> None:
     one = Deploys("abcdef", "matmul", "512x512", why="-")
-    assert "matmul abcd " in plain(deploy_line(one, 78, UNICODE, "abcd"))
-    assert "abcd" not in plain(deploy_line(one, 150, UNICODE, "abcd"))
+    names = Names({"abcdef": "matmul"}, {"abcdef": ""}, {"abcdef": "abcd"})
+    assert "matmul abcd " in plain(deploy_line(one, (12, 0, 20), UNICODE, names))
+    assert "abcd" not in plain(deploy_line(one, (20, 24, 20), UNICODE, names))
+
+
+@given(
+    st.lists(
+        st.tuples(KEYS, st.sampled_from(("matmul", "sum")), st.sampled_from(("8x8 f32", "8x8 bf16", "16x8 f32"))),
+        unique_by=lambda one: one[0],
+    ),
+    st.integers(12, 40),
+)
+def test_names_tell_apart_whether_by_shape_or_by_key(kernels: list[tuple[str, str, str]], room: int) -> None:
+    names = Names.of(kernels)
+    width = names.column(16, room)
+    assert 16 <= width <= max(16, room)
+    shown = [names.name(key, width) for key, _, _ in kernels]
+    assert len(set(shown)) == len(kernels)
+    assert all(width_of(name) <= width for name in shown)
+
+
+def test_a_shape_stands_beside_the_label_where_there_is_room() -> None:
+    names = Names.of([("abcdef", "matmul", "512x512 f32"), ("bcdefa", "matmul", "256x512 f32"), ("c", "sum", "8")])
+    assert names.name("abcdef", names.column(12, 30)) == "matmul 512x512"
+    assert names.name("abcdef", 11) == "matmul abcd"
+    assert names.name("c", 20) == "sum"
 
 
 async def test_forbidden_corners_name_label_and_shape(tmp_path: Path) -> None:

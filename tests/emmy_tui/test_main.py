@@ -164,6 +164,53 @@ def test_output_that_can_not_be_written_is_one_sentence(option: str, tmp_path: P
     assert done.stderr == "emmy-tui: stdout can't be written: No space left on device\n"
 
 
+CLOSED = """
+import os, sys
+for number in map(int, sys.argv[1].split()):
+    os.close(number)
+os.execv(sys.executable, [sys.executable, "-m", "emmy_tui.main", *sys.argv[2:]])
+"""
+
+
+def with_closed(streams: str, arguments: list[str]) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", CLOSED, streams, *arguments]
+    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize("streams", ["0", "1", "2", "0 1"])
+@pytest.mark.parametrize("arguments", [["--demo"], ["DB"], ["--code", "torch.relu(torch.randn(4))"]])
+def test_a_screen_is_refused_where_a_stream_is_closed(streams: str, arguments: list[str], tmp_path: Path) -> None:
+    done = with_closed(streams, [argument.replace("DB", str(tmp_path / "run.db")) for argument in arguments])
+    assert done.returncode == BAD_INPUT
+    said = done.stdout if "2" in streams else done.stderr
+    assert said.startswith("emmy-tui: emmy-tui needs a terminal; use ")
+    assert said.count("\n") == 1
+
+
+def test_where_every_stream_is_closed_the_status_tells() -> None:
+    done = with_closed("0 1 2", ["--demo"])
+    assert (done.returncode, done.stdout, done.stderr) == (BAD_INPUT, "", "")
+
+
+@pytest.mark.parametrize("option", ["--once", "--print-config"])
+def test_what_is_printed_needs_stdout_alone(option: str, tmp_path: Path) -> None:
+    path = tmp_path / "run.db"
+    record(path, search_events())
+    refused = with_closed("1", [str(path), option])
+    assert refused.returncode == BAD_INPUT
+    assert refused.stderr == "emmy-tui: stdout is closed, and what you ask for is printed there\n"
+    for streams in ("0", "2"):
+        done = with_closed(streams, [str(path), option])
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout
+
+
+def test_a_misspelt_option_is_told_where_stderr_is_closed() -> None:
+    done = with_closed("2", ["--nonsense"])
+    assert done.returncode == BAD_INPUT
+    assert done.stdout == "emmy-tui: unrecognized arguments: --nonsense; see `emmy-tui --help`\n"
+
+
 def test_the_help_says_what_a_seed_does() -> None:
     text = " ".join(arguments_parser().format_help().split())
     assert "0 follows the prior as it is; another number takes another path, always the same one" in text

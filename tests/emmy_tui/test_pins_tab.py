@@ -149,7 +149,7 @@ async def test_suggestions_are_listed_with_their_reason_and_can_be_pinned(
         await press(app, pilot, "u")
         assert app.pins.list.count() == 0
         await press(app, pilot, "u")
-        assert "matmul has no pin" in app.footer.said
+        assert "matmul has no pin here; p pins it." in app.footer.said
 
 
 async def test_without_suggestions_there_is_no_list_of_them(database: Path) -> None:
@@ -209,3 +209,46 @@ async def test_kernels_that_come_later_are_asked_for(database: Path) -> None:
         later = app.pins.deploys.found[-1]
         assert later.label == "later"
         assert "no kernel" in later.why
+
+
+async def test_keys_that_need_a_pin_are_offered_where_there_is_one(database: Path) -> None:
+    app = over(database)
+    async with running(app, WIDE) as pilot:
+        await press(app, pilot, "6")
+        for key, words in (
+            ("e", "Nothing is pinned, so there is nothing to export; p pins."),
+            ("R", "Nothing is pinned, so no pin is stale; p pins."),
+            ("r", "tab leads to the kernels that deploy now"),
+            ("m", "tab leads to the kernels that deploy now"),
+        ):
+            await press(app, pilot, key)
+            assert words in " ".join(screen_text(app).split())
+        await press(app, pilot, "tab")
+        for offered in ("u Unpin", "e Export", "R All stale"):
+            assert offered not in rows(app)[-1]
+        assert "m Measure" in rows(app)[-1]
+        await press(app, pilot, "u")
+        assert "matmul has no pin here; p pins it." in app.footer.said
+        await press(app, pilot, "p", "enter")
+        for offered in ("u Unpin", "e Export"):
+            assert offered in rows(app)[-1]
+
+
+async def test_nothing_pinned_is_said_whole(database: Path) -> None:
+    app = over(database)
+    async with running(app, (80, 24)) as pilot:
+        await press(app, pilot, "6")
+        assert "Nothing is pinned: p pins knob values that you type; on tab 2, a row" in screen_text(app)
+
+
+async def test_typing_behind_the_offered_knobs_says_how_to_empty_the_line(database: Path) -> None:
+    app = over(database)
+    async with running(app, WIDE) as pilot:
+        await press(app, pilot, "6", "p")
+        assert "ctrl+u empties the line" in screen_text(app)
+        await type_text(app, pilot, "NUM_WARPS=8")
+        assert "stands twice" in screen_text(app)
+        assert "(ctrl+u empties the line)" in screen_text(app)
+        await press(app, pilot, "ctrl+u")
+        await type_text(app, pilot, "NUM_WARPS=8")
+        assert "legal; enter pins it" in screen_text(app)

@@ -104,3 +104,14 @@ async def test_what_the_database_at_hand_says_is_shown(database: Path) -> None:
         await press(app, pilot, "4")
         assert app.prior.trust.report is not None
         assert app.prior.trust.report.version in screen_text(app)
+
+
+@pytest.mark.usefixtures("reported")
+async def test_the_rows_are_those_that_it_was_trained_on(database: Path) -> None:
+    known = report()
+    assert known.trained_on
+    app = over(database)
+    async with running(app, (160, 45)) as pilot:
+        await press(app, pilot, "4")
+        assert f"trained on {known.rows} rows of {len(known.trained_on)} kernel" in screen_text(app)
+        assert f"over {len(known.kernels)} kernels  " in screen_text(app)

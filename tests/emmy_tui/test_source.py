@@ -207,8 +207,11 @@ def test_a_newer_run_starts_anew(tmp_path: Path) -> None:
     source = DatabaseSource(path)
     read_to(source, RunFinished)
     record(path, failed_events(), ended=False)
+    until(lambda: bool(source._inbox))
+    assert source.reading, "from before the first event of the new view on"
     later = read_to(source, Measured)
     assert isinstance(later[0], Anew)
+    until(lambda: source.drain(500) == [] and not source.reading)
     source.close()
 
 
@@ -233,11 +236,40 @@ def test_a_writer_that_is_silent_for_long_is_named(tmp_path: Path) -> None:
     path = tmp_path / "tune.db"
     record(path, EVENTS[:40], ended=False)
     last = max(event.at for event in EVENTS[:40])
-    for later, badges in ((60.0, ()), (660.0, ("WRITER SILENT 11m",)), (3 * 86400.0, ("WRITER SILENT 3d",))):
+    silent = ((59.0, ()), (119.0, ("WRITER SILENT 1m",)), (660.0, ("WRITER SILENT 11m",)))
+    for later, badges in (*silent, (3 * 86400.0, ("WRITER SILENT 3d",))):
         source = DatabaseSource(path, clock=lambda later=later: last + later)
         try:
             collected(source, 30)
+            until(lambda source=source: source.drain(500) == [] and not source.reading)
             assert badges_when(source, lambda found, badges=badges: found == badges) == badges
+        finally:
+            source.close()
+
+
+def test_silence_is_judged_once_everything_was_read(tmp_path: Path) -> None:
+    path = tmp_path / "tune.db"
+    record(path, EVENTS)
+    source = DatabaseSource(path, clock=lambda: EVENTS[-1].at + 1e6)
+    try:
+        while source.reading:
+            assert source.badges == ()
+            source.drain(3)
+    finally:
+        source.close()
+
+
+def test_a_paused_run_owes_no_word_until_it_goes_on(tmp_path: Path) -> None:
+    begun = [event for event in EVENTS[:40] if not isinstance(event, RunStarted)]
+    last = max(event.at for event in begun)
+    paused, resumed = (StateChanged(at=last + 1, state=state) for state in (RunState.PAUSED, RunState.RUNNING))
+    for number, (told, badges) in enumerate((([paused], ()), ([paused, resumed], ("WRITER SILENT 9m",)))):
+        path = tmp_path / f"{number}.db"
+        record(path, [*begun, *told], ended=False)
+        source = DatabaseSource(path, clock=lambda: last + 600)
+        try:
+            until(lambda source=source: source.drain(500) == [] and not source.reading)
+            assert source.badges == badges
         finally:
             source.close()
 

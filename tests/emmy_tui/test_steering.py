@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from emmy_tui import format as fmt
 from emmy_tui import opening
 from emmy_tui.app import EmmyApp
 from emmy_tui.dialogs import Reading
@@ -17,12 +18,18 @@ from emmy_tui.opening import retune_source
 from emmy_tui.refusal import BadInput
 from emmy_tui.source import Again, Mode, Source
 from emmy_tui.steering import Confirm, names
+from emmy_tui.text import UNICODE, plain
+from emmy_tui.view import View
+from emmy_tui.widgets.event_log import entries, entry_line
+from emmy_tui.widgets.status import status_line
+from emmy_tui.widgets.totals import kernels_alone, program_name, program_sum_us
 from engine.events import Acted, KernelFinished, KernelFound, KernelStarted, QueueChanged, RunFinished
 from engine.session import TuningSession
+from engine.snapshot import apply
 from engine.store import Store
 from engine.tune import Settings
 from tests.emmy_tui.looking import NOW, application, running, screen_text, showing
-from tests.emmy_tui.measured import CONTEXT, events, fill, matmul, over, press, schedules, settled
+from tests.emmy_tui.measured import CONTEXT, events, fill, matmul, over, press, relu, schedules, settled
 from tests.emmy_tui.scripted import COMPILING, START, ScriptedSource, search_events
 
 VERBS = ("pause", "stop", "skip", "patience", "retune")
@@ -221,6 +228,32 @@ def test_a_replay_holds_the_wanted_kernels_and_no_others(tmp_path: Path) -> None
     assert {event.kernel for event in found if isinstance(event, KernelFound)} == {matmul().key}
     (finished,) = [event for event in found if isinstance(event, RunFinished)]
     assert finished.best_us is not None
+
+
+def test_marked_kernels_are_replayed_as_runs_of_their_own_and_add_up(tmp_path: Path) -> None:
+    path, keys = fill(tmp_path / "tune.db"), (matmul().key, relu().key)
+    session = TuningSession.replay(path, settings=Settings(patience=5), kernels=keys)
+    session.start()
+    assert session.wait(60)
+    shown = View(mode=Mode.REPLAY, programs=2)
+    told: list[str] = []
+    for event in session.drain(100_000):
+        apply(shown.snapshot, event)
+        shown.state = shown.snapshot.state
+        told.append(plain(status_line(shown, 160)))
+    snapshot = shown.snapshot
+    assert len(snapshot.programs) == 2
+    assert [row.kernels for row in snapshot.groupings.values()] == [(key,) for key in keys]
+    assert kernels_alone(snapshot)
+    assert program_name(shown) == ""
+    times = [snapshot.kernels[key].chosen_us for key in keys]
+    assert program_sum_us(snapshot) == sum(us or 0.0 for us in times)
+    assert not any("program" in line for line in told)
+    counts = [word for line in told for word in line.split() if word in ("0/2", "1/2", "2/2", "0/1", "1/1")]
+    assert list(dict.fromkeys(counts)) == ["0/2", "1/2", "2/2"]
+    ends = [plain(entry_line(entry, snapshot, 200, UNICODE)) for entry in entries(snapshot.log)]
+    assert f"2 kernels: measured {snapshot.measured}" in ends[-2] + ends[-1]
+    assert f"Σ {fmt.us(sum(us or 0.0 for us in times))} us" in ends[-2] + ends[-1]
 
 
 async def test_a_pin_is_measured_on_demand_and_stale_ones_are_tuned_again(database: Path) -> None:

@@ -10,13 +10,13 @@ import pytest
 from emmy_tui.action import LIVE, STILL_READING, VARIANTS, Now, reason_why_not
 from emmy_tui.actions import BY_NAME
 from emmy_tui.database_source import DatabaseSource
-from emmy_tui.source import Mode
+from emmy_tui.source import Anew, Mode
 from engine.events import RunState, StateChanged
 from engine.ir.plan import Program
 from engine.store import RunInfo, Store
 from tests.emmy_tui.looking import application, rows, running, screen_text
 from tests.emmy_tui.measured import CONTEXT, fill, matmul, over, press, settled
-from tests.emmy_tui.scripted import START, ScriptedSource, search_events
+from tests.emmy_tui.scripted import START, ScriptedSource, failed_events, search_events
 from tests.emmy_tui.test_source import until
 from tests.emmy_tui.two_runs import record_runs
 
@@ -38,6 +38,34 @@ async def test_the_status_line_says_that_it_reads_and_nothing_else() -> None:
         await pilot.pause()
         for known in ("finished", "Σ", "kernels"):
             assert known in rows(app)[0]
+        assert "reading" not in rows(app)[0]
+
+
+async def test_a_newer_run_leaves_the_view_until_the_past_was_read() -> None:
+    source = ScriptedSource([*EVENTS], mode=Mode.BROWSE)
+    app = application(source)
+    async with running(app, (160, 45)) as pilot:
+        before, names = app.view.snapshot, [row for row in rows(app) if "linear_gelu" in row]
+        assert names
+        source.reading = True
+        dead = StateChanged(at=START, state=RunState.FAILED, reason="the GPU fell off the bus")
+        source.add(Anew(at=START), *failed_events(), dead)
+        app.tick()
+        await pilot.pause()
+        assert app.view.snapshot is before
+        assert "reading the database" in rows(app)[0]
+        text = screen_text(app)
+        for false in ("finished", "kernels", "Σ"):
+            assert false not in rows(app)[0]
+        assert "fell off the bus" not in text
+        assert "linear_gelu" in text
+        source.reading = False
+        source.add(*[event for event in EVENTS[:40] if not isinstance(event, StateChanged)])
+        source.add(StateChanged(at=START, state=RunState.RUNNING))
+        app.tick()
+        await pilot.pause()
+        assert app.view.snapshot is not before
+        assert "running" in rows(app)[0]
         assert "reading" not in rows(app)[0]
 
 

@@ -3,167 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
-import pty
-import select
 import signal
-import struct
-import sys
-import termios
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-ALTERNATE_ON, ALTERNATE_OFF = b"\x1b[?1049h", b"\x1b[?1049l"
-MOUSE_OFF = b"\x1b[?1003l"
-
-APPLICATION = """
-import os, sys, threading, time
-from pathlib import Path
-sys.path.insert(0, sys.argv[1])
-from emmy_tui import main, terminal
-from tests.emmy_tui.scripted import ScriptedSource, search_events
-how = sys.argv[3]
-
-class Noisy(ScriptedSource):
-    def drain(self, limit):
-        if self.waiting:
-            os.write(2, b"ptxas: noise on descriptor two\\n")
-            os.write(1, b"driver: noise on descriptor one\\n")
-            os.system("echo child noise >&2")
-            print("printed noise", flush=True)
-            if how == "crash":
-                raise RuntimeError("broken on purpose")
-        return super().drain(limit)
-
-def hang():
-    time.sleep(60)
-
-from engine.events import RunState, StateChanged
-FAILED = StateChanged(at=1, state=RunState.FAILED, reason="the GPU is gone: plug it in")
-source = Noisy(search_events()[:200], capabilities=() if how == "idle" else ("pause", "stop"))
-begin = lambda: None
-if how == "hang":
-    drain, calls = source.drain, iter(range(100))
-
-    def hanging(limit):
-        if next(calls) == 8:
-            Path(sys.argv[2] + ".hung").touch()
-            hang()
-        return drain(limit)
-
-    source.drain = hanging
-if how == "thread":
-    begin = threading.Thread(target=hang, daemon=True).start
-    source.close = hang
-if how == "engine":
-    from emmy_tui.source import Mode, SessionSource
-    from engine.session import TuningSession
-    from engine.tune import Settings
-
-    def broken(host):
-        raise RuntimeError("the engine broke on purpose")
-
-    open_broken = lambda: SessionSource(lambda: TuningSession(broken, Settings()), Mode.LIVE, "a program", "x.db")
-if how == "compile":
-    from engine.measure.compile_pool import CompileLimits, CompilePool
-    from engine.measure.process import Nursery
-    from engine.vocabulary import Target
-    from tests.runtime.sources import add_source
-    from tests.measure.rig import script
-
-    def begin():
-        nursery = Nursery()
-        pool = CompilePool(nursery, script("fake_compiler"), 1, CompileLimits())
-        pool.submit(add_source("compile-hang"), Target(), 3)
-
-        def close():
-            pool.close()
-            nursery.close()
-
-        source.close = close
-        Path(sys.argv[2] + ".folder").write_text(str(nursery.folder))
-if how == "fail":
-    source = ScriptedSource([*search_events()[:200], FAILED], capabilities=("start",))
-
-def open_source(options):
-    begin()
-    Path(sys.argv[2] + ".pid").write_text(str(os.getpid()))
-    return open_broken() if how == "engine" else source
-
-main.open_source = open_source
-sys.exit(main.main(["x.db", "--log-file", sys.argv[2]]))
-"""
-
-
-class Terminal:
-    """A pseudo-terminal of 80 x 24 with the application on it."""
-
-    def __init__(self, log: Path, how: str, **environment: str) -> None:
-        root = str(Path(__file__).parents[2])
-        self.pid, self.master = pty.fork()
-        if self.pid == 0:
-            os.environ.update({"TERM": "xterm-256color", **environment})
-            os.execv(sys.executable, [sys.executable, "-c", APPLICATION, root, str(log), how])
-        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-        self.before = termios.tcgetattr(self.master)
-        self.output = b""
-
-    def read_until(self, wanted: bytes, seconds: float = 20.0) -> None:
-        ends = time.monotonic() + seconds
-        while wanted not in self.output:
-            assert time.monotonic() < ends, self.output[-500:]
-            self._read(0.1)
-
-    def _read(self, seconds: float) -> bool:
-        if not select.select([self.master], [], [], seconds)[0]:
-            return True
-        try:
-            data = os.read(self.master, 65536)
-        except OSError:
-            return False
-        self.output += data
-        return bool(data)
-
-    def ended(self, seconds: float = 10.0) -> int:
-        """Wait for the end; the exit status, as a shell says it."""
-        ends = time.monotonic() + seconds
-        while time.monotonic() < ends:
-            self._read(0.05)
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            if pid:
-                self.pid = 0
-                while self._read(0.05) and select.select([self.master], [], [], 0.05)[0]:
-                    pass
-                return os.waitstatus_to_exitcode(status)
-        raise AssertionError("the application did not end")
-
-    def restored(self) -> bool:
-        """Whether the screen, the mouse and the line discipline are as before."""
-        return (
-            self.output.rfind(ALTERNATE_OFF) > self.output.rfind(ALTERNATE_ON)
-            and MOUSE_OFF in self.output
-            and termios.tcgetattr(self.master)[:4] == self.before[:4]
-        )
-
-    def close(self) -> None:
-        if self.pid:
-            with contextlib.suppress(OSError):
-                os.kill(self.pid, signal.SIGKILL)
-                os.waitpid(self.pid, 0)
-        os.close(self.master)
-
-
-@contextlib.contextmanager
-def on_terminal(tmp_path: Path, how: str = "run", **environment: str) -> Iterator[Terminal]:
-    terminal = Terminal(tmp_path / "log.txt", how, **environment)
-    try:
-        yield terminal
-    finally:
-        terminal.close()
+from tests.emmy_tui.pseudo_terminal import ALTERNATE_OFF, on_terminal, program
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
@@ -217,11 +64,6 @@ def test_killing_the_first_process_ends_the_program_and_restores_the_terminal(tm
             assert time.monotonic() < ends, "the program is left"
             time.sleep(0.05)
         assert terminal.restored()
-
-
-def program(tmp_path: Path) -> int:
-    """The process that draws, below the one that waits for it."""
-    return int((tmp_path / "log.txt.pid").read_text())
 
 
 def test_noise_goes_to_the_log_and_never_to_the_screen(tmp_path: Path) -> None:

@@ -83,3 +83,10 @@ def test_every_glyph_has_a_stand_in_of_one_cell() -> None:
 
 def test_plain_joins_the_spans() -> None:
     assert plain([("a", Tone.PLAIN), ("b", Tone.BAD)]) == "ab"
+
+
+@given(st.sampled_from((UNICODE, ASCII)), st.text("ab", min_size=1, max_size=9), st.integers(1, 12))
+def test_what_is_cut_already_is_cut_with_one_ellipsis(glyphs: Glyphs, text: str, width: int) -> None:
+    cut = f"{text}{glyphs.ellipsis} and more"
+    assert glyphs.ellipsis * 2 not in crop(cut, width, glyphs)
+    assert width_of(crop(cut, width, glyphs)) <= width

@@ -285,7 +285,7 @@ async def test_pinning_unpinning_and_undoing(database: Path) -> None:
         await press(app, pilot, "p", "escape")
         assert pins(database) == []
         await press(app, pilot, "u")
-        assert "nothing to unpin" in app.footer.said
+        assert "matmul has no pin here; p pins it." in app.footer.said
 
 
 async def test_read_only_writes_nothing(database: Path) -> None:

@@ -165,3 +165,17 @@ def test_the_floors_are_those_that_are_checked() -> None:
     checked = [{name.split(".")[-1] for name in layer.split(" | ")} for layer in layers]
     told = [set(re.findall(r"\w+", line[:44])) for line in section("Architecture").split("```")[1].strip().splitlines()]
     assert told[:-1] == checked[: len(told) - 1]
+
+
+def test_options_of_some_commands_are_said_with_the_commands_that_have_them() -> None:
+    text = " ".join(section("The command line").split())
+    for option in ("--program", "--kernel"):
+        (named,) = re.findall(rf"`{option} TEXT` [^(]*\(([^)]*)\)", text)
+        plain, _, evaluations = named.partition("`eval ")
+        said = set(re.findall(r"`(?:emmy )?(\w+)`", plain))
+        said |= {f"eval {name}" for name in re.findall(r"\w+(?=`)", f"{evaluations}")}
+        have = {leaf for leaf in LEAVES if option in options_of(["emmy", *leaf.split()])}
+        assert said == have - {"import"}  # whose --kernel gives a name
+    for option in ("-v", "-q"):
+        assert {leaf for leaf in LEAVES if option in options_of(["emmy", *leaf.split()])} == {"tune"}
+        assert f"`emmy tune {option}`" in text

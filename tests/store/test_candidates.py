@@ -193,3 +193,18 @@ def test_the_names_of_the_knobs_are_those_of_the_rows_of_any_kernel(filled: Stor
     names = filled.knob_names(sample.matmul.key)
     assert {"NUM_WARPS", "Odd"} <= names
     assert filled.knob_names("unknown") <= names
+
+
+@given(wanted=st.floats(8.0, 13.0), within=st.floats(0.0, 1.5))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None)
+def test_of_less_equal_and_more_exactly_one_holds(filled: Store, sample, wanted: float, within: float) -> None:
+    def rows(compared: Compared) -> set[int]:
+        one = Condition("best", compared, wanted, within)
+        return set(filled.candidate_numbers(CandidateQuery(sample.matmul.key, conditions=(one,))))
+
+    timed = {row.number for row in found(filled, CandidateQuery(sample.matmul.key)) if row.us or row.deploy_us}
+    less, equal, more = rows(Compared.BELOW), rows(Compared.IS), rows(Compared.ABOVE)
+    assert less | equal | more == timed
+    assert len(less) + len(equal) + len(more) == len(timed)
+    assert rows(Compared.AT_MOST) == less | equal
+    assert rows(Compared.AT_LEAST) == equal | more

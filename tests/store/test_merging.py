@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from engine.events import Health, Logged, RunState
 from engine.store import Store, StoreError, Suggestion, merge_databases
-from engine.store.errors import NewerSchema, StoreMissing, StoreReadOnly
+from engine.store.errors import NewerSchema, StoreDamaged, StoreMissing, StoreReadOnly
 from engine.vocabulary import Context, Regime
 
 COUNTERS = {"measurement": "id", "pin": "id", "act": "id", "forbidden": "id"}
@@ -176,6 +176,24 @@ def test_an_old_schema_is_upgraded_in_a_copy(tmp_path: Path, sample, old: Path) 
     with Store.open(tmp_path / "both.db", read_only=True) as store:
         assert len(store.runs()) == 2
         assert store.variants("matmul")[0].ok == 2
+
+
+@pytest.mark.parametrize("damaged", [0, 1])
+@pytest.mark.parametrize("into", [None, "c.db"])
+def test_a_damaged_source_is_named_as_it_was_given(tmp_path: Path, sample, damaged: int, into: str | None) -> None:
+    sources = [tmp_path / "a.db", tmp_path / "b.db"]
+    for source in sources:
+        with Store.open(source) as store:
+            sample.begin(store)
+    data = sources[damaged].read_bytes()
+    sources[damaged].write_bytes(data[:-4096] + b"\xa5" * 4096)
+    before = [source.read_bytes() for source in sources]
+    with pytest.raises(StoreDamaged) as refused:
+        merge_databases(sources, tmp_path / into if into else None)
+    assert str(refused.value).startswith(f"{sources[damaged]} is damaged (")
+    assert "emmy-merge-" not in str(refused.value)
+    assert [source.read_bytes() for source in sources] == before
+    assert not (tmp_path / "c.db").exists()
 
 
 def test_what_cant_be_merged_is_one_sentence_and_nothing_changes(tmp_path: Path, sample, monkeypatch) -> None:
