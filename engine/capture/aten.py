@@ -44,9 +44,8 @@ def _scaled(kind: str, swap: bool = False) -> Handler:
 def _div(low: Lowering, dtype: str, x: Operand, y: Operand, rounding_mode: str | None = None) -> Value:
     if rounding_mode is None:
         return low.pointwise("div", x, y, dtype=dtype)
-    if rounding_mode == "floor" and "float" in dtype:
-        return low.pointwise("floor", low.pointwise("div", x, y, dtype=norms.inside(dtype)), dtype=dtype)
-    if isinstance(y, Value) and "float" not in low.dtype(y):
+    # a quotient that is rounded isn't the floor of the one that torch gives: 0.7 // 0.1 is 6, by way of the remainder
+    if isinstance(y, Value) and "float" not in dtype:
         # torch has no quotient by a whole 0, and a call is defined for any number.
         zero = low.pointwise("eq", y, 0, dtype="bool")
         y = low.pointwise("where", zero, 1, y, dtype=low.dtype(y))

@@ -40,8 +40,9 @@ class Feed:
         return {f"tensors_{i}": pair for i, pair in enumerate(pairs)}
 
     def refilled(self, tensors: tuple[torch.Tensor, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments with other tensors."""
-        rest = iter(tensors)
+        """The arguments with other tensors; a tensor that stands for several of them is one object again."""
+        first: dict[int, torch.Tensor] = {}
+        rest = iter([first.setdefault(id(own), new) for own, new in zip(self.tensors, tensors, strict=True)])
         leaves = [next(rest) if isinstance(leaf, torch.Tensor) else leaf for leaf in self.leaves]
         args, kwargs = pytree.tree_unflatten(leaves, self.structure)
         return args, kwargs

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,6 +24,7 @@ from engine.capture.export import allows_tf32, export
 from engine.capture.feeding import CALLED, Feed
 from engine.capture.meta import DATA_TEXT, is_data_dependent
 from engine.capture.quiet import quiet
+from engine.capture.reading import Reading
 from engine.ir.plan import Program
 
 
@@ -45,15 +46,24 @@ class LiveProgram:
 class _Call(nn.Module):
     """The call of tensors alone. `refill` and `note` are plain functions, which torch.export doesn't copy."""
 
-    def __init__(self, function: Callable[..., Any], refill: Callable[..., Any], note: Callable[..., None]) -> None:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        refill: Callable[..., Any],
+        note: Callable[..., None],
+        noted: Callable[[], AbstractContextManager[None]],
+    ) -> None:
         super().__init__()
         self._refill = refill
         self._note = note
+        self._noted = noted
         self._called = function
 
     def forward(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
         args, kwargs = self._refill(tensors)
-        leaves, structure = pytree.tree_flatten(self._called(*args, **kwargs))
+        with self._noted():
+            returned = self._called(*args, **kwargs)
+        leaves, structure = pytree.tree_flatten(returned)
         if any(isinstance(leaf, torch.SymInt | torch.SymFloat | torch.SymBool) for leaf in leaves):
             raise DataDependentError(DATA_TEXT)
         for leaf in leaves:
@@ -78,9 +88,17 @@ def capture_call(
     feed = Feed.of(function, args, kwargs)
     returned: list[Any] = []
     literals: list[torch.Tensor] = []
-    call = _Call(function, lambda given: feed.refilled(given), lambda kept, shape: returned.append((kept, shape)))
+    reading = Reading(any(tensor.requires_grad for tensor in feed.tensors))
+    call = _Call(
+        function,
+        lambda given: feed.refilled(given),
+        lambda kept, shape: returned.append((kept, shape)),
+        lambda: reading.noted(),
+    )
     with quiet(), _in_the_users_names(feed.labels):
         exported = export(call, tuple(tensor.detach() for tensor in feed.tensors), literals)
+    if reading.problem:
+        raise DataDependentError(reading.problem)
     _refuse_side_effects(exported)
     held = _held(exported)
     given: dict[str, tuple[str, torch.Tensor]] = {}

@@ -8,8 +8,6 @@ call that would need gradients is refused.
 
 from __future__ import annotations
 
-import copy
-import pickle
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,12 +22,20 @@ from torch.utils import _pytree as pytree
 from engine.capture import CaptureError
 from engine.capture.meta import DATA_TEXT, is_data_dependent
 from engine.deploy.arguments import Settings, asked_in_python, call_of, checked_function, settings_of
-from engine.deploy.deployment import Deployment, DeploymentError, NoEvidenceError, PinnedControlsError
+from engine.deploy.compiled import CompiledFunction, CompiledModule, uncompiled
+from engine.deploy.deployment import Deployment, DeploymentError, NoEvidenceError, UnfollowedPinError
 from engine.deploy.execution import WeightsMoved
 from engine.deploy.guarding import Guard, State, ambient, is_transformed, unsuitable
-from engine.deploy.kinds import typed
+from engine.deploy.keys import keys_of, signature, unfollowed
 from engine.deploy.pinning import SilentFallbackError
-from engine.deploy.signatures import ChangesItself, Deployed, Unsuitable, deploy_call
+from engine.deploy.sharing import Shared, shared
+from engine.deploy.signatures import (
+    ChangesItself,
+    Deployed,
+    Unsuitable,
+    deploy_call,
+    wants_gradients,
+)
 from engine.runtime import BuildError, one_line
 from engine.store import StoreError
 
@@ -52,13 +58,15 @@ class TrainingError(RuntimeError):
 class CompiledCall:
     """A function whose calls run as deployments, one a signature. `deployments` are those in use, in order of need.
 
-    `fixed` are positions among the tensors of a call that never change between calls.
+    `fixed` are positions among the tensors of a call that never change between calls, `pool` what graphs of one
+    function share.
     """
 
     function: Callable[..., Any]
     settings: Settings
     name: str
     fixed: frozenset[int] = frozenset()
+    pool: Shared | None = None
     builds: int = 0
     _entries: dict[tuple[object, ...], Deployed | None] = field(default_factory=dict)
     _said: set[str] = field(default_factory=set)
@@ -90,11 +98,11 @@ class CompiledCall:
         learns = torch.is_grad_enabled()
         with torch.no_grad(), self._lock:
             for _ in range(2):
-                key = self._key(leaves, tensors, structure)
-                entry = self._entry(key, args, kwargs)
+                key = self._key(args, kwargs, leaves, tensors, structure)
+                entry = self._entry(key, args, kwargs) if self._follows(tensors, learns) else None
                 if entry is None:
                     break
-                if learns and entry.learns:
+                if learns and self._wants_gradients(entry, args, kwargs):
                     raise TrainingError(self._training_text())
                 try:
                     return entry(tensors)
@@ -111,11 +119,34 @@ class CompiledCall:
             self._say(odd)
         elif not is_transformed():
             with torch.no_grad(), self._lock:
-                self._entry(self._key(leaves, tensors, structure), args, kwargs)
+                key = self._key(args, kwargs, leaves, tensors, structure)
+                if self._follows(tensors, False):
+                    self._entry(key, args, kwargs)
 
-    def _key(self, leaves: Sequence[Any], tensors: Sequence[Any], structure: Any) -> tuple[object, ...]:
+    def _key(
+        self,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        leaves: Sequence[Any],
+        tensors: Sequence[Any],
+        structure: Any,
+    ) -> tuple[object, ...]:
         number = self._number() if self._failures < GIVES_UP else 0
-        return number, _signature(leaves, tensors, self.fixed), structure, ambient()
+        keys = (*keys_of(args), *keys_of(kwargs))
+        return number, signature(leaves, tensors, self.fixed), structure, keys, ambient()
+
+    def _follows(self, tensors: Sequence[torch.Tensor], learns: bool) -> bool:
+        problem = unfollowed(self._state, tensors, self.fixed, learns) if self._state is not None else ""
+        if problem:
+            self._say(problem)
+        return not problem
+
+    def _wants_gradients(self, entry: Deployed, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+        """Whether a call with gradients enabled would want them; asked once, by trying it."""
+        if not entry.learns and not entry.asked:
+            entry.learns = wants_gradients(self.function, tuple(args), dict(kwargs), self.fixed)
+            entry.asked = True
+        return entry.learns
 
     def _number(self) -> int:
         """The number of the state of what the function holds; a new one, where it was never so, drops the oldest."""
@@ -139,11 +170,22 @@ class CompiledCall:
                 self._say(f"more than {SIGNATURES_LIMIT} signatures: further ones run in eager")
                 return None
             before = self._failures
-            entry = self._build(args, kwargs)
+            entry = self._shared(args) or self._build(args, kwargs)
             if self._failures > before:
                 return entry
             self._entries[key] = entry
+            if entry is not None and self.pool is not None:
+                tensors = [
+                    leaf for leaf in pytree.tree_leaves((tuple(args), dict(kwargs))) if isinstance(leaf, torch.Tensor)
+                ]
+                self.pool.keep(self.settings, tensors, self.fixed, entry)
         return self._entries[key]
+
+    def _shared(self, args: Sequence[Any]) -> Deployed | None:
+        """What another graph of torch.compile was given for the same program."""
+        if self.pool is None:
+            return None
+        return self.pool.find(self.settings, self.function, tuple(args), _tensors_of(args), self.fixed, self._state)
 
     def _is_unwatchable(self) -> bool:
         if self._state is None or not self._state.problem:
@@ -172,7 +214,7 @@ class CompiledCall:
             self._failures += 1
             self._say(str(error))
             return None
-        except (NoEvidenceError, PinnedControlsError, SilentFallbackError):
+        except (NoEvidenceError, UnfollowedPinError, SilentFallbackError):
             raise
         except (CaptureError, DeploymentError, StoreError, BuildError, Unsuitable) as error:
             self._say(str(error))
@@ -210,69 +252,6 @@ class CompiledCall:
         )
 
 
-class CompiledModule(nn.Module):
-    """A module whose calls run as deployments. Its state_dict, parameters, mode and moves are those of the module."""
-
-    def __init__(self, module: nn.Module, settings: Settings) -> None:
-        super().__init__()
-        object.__setattr__(self, "original", module)
-        call = CompiledCall(module, settings, type(module).__name__)
-        object.__setattr__(self, "call", call)
-        object.__setattr__(self, "forward", _as_function(call))
-        self.training = module.training
-
-    original: nn.Module
-    call: CompiledCall
-
-    def state_dict(self, *args: Any, **kwargs: Any) -> Any:
-        return self.original.state_dict(*args, **kwargs)
-
-    def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
-        return self.original.load_state_dict(*args, **kwargs)
-
-    def named_parameters(self, *args: Any, **kwargs: Any) -> Any:
-        return self.original.named_parameters(*args, **kwargs)
-
-    def named_buffers(self, *args: Any, **kwargs: Any) -> Any:
-        return self.original.named_buffers(*args, **kwargs)
-
-    def named_children(self) -> Any:
-        return self.original.named_children()
-
-    def train(self, mode: bool = True) -> CompiledModule:
-        self.original.train(mode)
-        self.training = mode
-        return self
-
-    def _apply(self, *args: Any, **kwargs: Any) -> CompiledModule:
-        apply: Any = self.original._apply
-        apply(*args, **kwargs)
-        return self
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.original, name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        """An attribute is one of the module, except those that every module has of its own."""
-        if "original" not in self.__dict__ or name in self.__dict__:
-            super().__setattr__(name, value)
-        else:
-            setattr(self.original, name, value)
-
-    def __copy__(self) -> CompiledModule:
-        return CompiledModule(copy.copy(self.original), self.call.settings)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> CompiledModule:
-        """The copied module, compiled anew: nothing of it is built yet."""
-        return CompiledModule(copy.deepcopy(self.original, memo), self.call.settings)
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        raise pickle.PicklingError(
-            f"what engine.compile made of {type(self.original).__name__} holds CUDA graphs and can't be pickled: pickle"
-            " its `.original` (or its state_dict), and call engine.compile where it is loaded"
-        )
-
-
 def compile_callable(
     function: Callable[..., Any],
     example_inputs: Sequence[Any] | torch.Tensor | Mapping[str, Any] | None = None,
@@ -284,8 +263,8 @@ def compile_callable(
     """What `engine.compile` is: the module or function with its calls run by what the database knows.
 
     With `example_inputs` (a tensor, arguments, or a dictionary of named ones) their signature is built now, and nothing
-    is run on them. A module gives a module, a function a function. `ptxas` assembles schedules with controls; None
-    looks for it.
+    is run on them. A module gives a module, a function what is called as it is. `ptxas` assembles schedules with
+    controls; None looks for it.
 
     Guarded at every call, so that a change is captured anew: shapes, strides, dtypes, devices and values of arguments;
     everything that the function reaches (`reaching` says how far); autocast, the default dtype and device, TF32. Values
@@ -295,17 +274,16 @@ def compile_callable(
 
     Raises TypeError for what is no function, arguments or path, ValueError for a ptxas that isn't there, StoreError for
     a database that can't be read, and, now or when it is called, TrainingError for gradients, NoEvidenceError where
-    `strict_evidence` forbids what a prediction decides, and PinnedControlsError for a pin whose controls can't be
-    applied here.
+    `strict_evidence` forbids what a prediction decides, and UnfollowedPinError for a pin that can't be built here.
     """
     name = checked_function(function)
     settings = settings_of(db, strict_evidence, ptxas)
     call = call_of(function, example_inputs) if example_inputs is not None else None
     compiled: Any
     if isinstance(function, nn.Module):
-        compiled = CompiledModule(function, settings)
+        compiled = CompiledModule(function, lambda module: CompiledCall(module, settings, name))
     else:
-        compiled = _as_function(CompiledCall(function, settings, name))
+        compiled = CompiledFunction(function, CompiledCall(function, settings, name))
     if call is not None:
         compiled.call.prepare(*call)
     return compiled
@@ -328,22 +306,14 @@ def emmy_backend(
     if given or mode is not None:
         unknown = ", ".join(sorted(given)) or f"mode={mode}"
         raise ValueError(f"the emmy backend has the options db, strict_evidence and ptxas, not {unknown}")
-    call = CompiledCall(module, settings, "the compiled graph", _fixed(module))
+    call = CompiledCall(module, settings, "the compiled graph", _fixed(module), shared())
 
-    made: Callable[..., Any] = _as_function(call)
+    made: Callable[..., Any] = uncompiled(call)
     return made
 
 
-def _as_function(call: CompiledCall) -> Any:
-    """A plain function that torch.compile leaves alone; `call` is its attribute."""
-
-    def run(*args: Any, **kwargs: Any) -> Any:
-        return call(args, kwargs)
-
-    disable: Any = torch.compiler.disable
-    made = disable(run)
-    made.call = call
-    return made
+def _tensors_of(args: Sequence[Any]) -> list[torch.Tensor]:
+    return [leaf for leaf in pytree.tree_leaves(tuple(args)) if isinstance(leaf, torch.Tensor)]
 
 
 def _fixed(module: torch.fx.GraphModule) -> frozenset[int]:
@@ -356,20 +326,3 @@ def _fixed(module: torch.fx.GraphModule) -> frozenset[int]:
 def _is_static(node: torch.fx.Node) -> bool:
     marks = node.meta.get("tensor_dict") or {}
     return "_dynamo_static_input_type" in marks or isinstance(node.meta.get("example_value"), nn.Parameter)
-
-
-def _signature(leaves: Sequence[Any], tensors: Sequence[Any], fixed: frozenset[int]) -> tuple[object, ...]:
-    """What must be equal for a deployment to fit: all that a kernel was generated for.
-
-    Tensors that stay in place are left out, as there are many: what runs them looks at where they lie.
-    """
-    skipped = {id(tensors[position]) for position in fixed}
-    return tuple(
-        (*_layout(leaf), leaf.dtype, leaf.device, leaf.requires_grad) if isinstance(leaf, torch.Tensor) else typed(leaf)
-        for leaf in leaves
-        if id(leaf) not in skipped
-    )
-
-
-def _layout(tensor: torch.Tensor) -> tuple[object, ...]:
-    return tensor.shape, tensor.stride(), tensor.storage_offset(), tensor.is_conj(), tensor.is_neg()

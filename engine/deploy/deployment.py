@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from engine.codegen import declined_because, is_generated
+from engine.codegen import declined_because, illegal_because, is_generated
 from engine.deploy.controls import ControlsHere
 from engine.deploy.evidence import Evidence, Source, evidence_lines, pin_lines
 from engine.deploy.forks import ForkChoice, ForkSource, FoundGrouping, grouping_candidates
@@ -21,6 +21,8 @@ from engine.prior import Prior
 from engine.store import Store
 from engine.vocabulary import Regime, Schedule, Target
 
+_BY_STRENGTH = {Regime.DEPLOY: Source.DEPLOY, Regime.RANKING: Source.RANKING}
+
 
 class DeploymentError(ValueError):
     """Nothing can be deployed; the text is one sentence for a person."""
@@ -30,8 +32,12 @@ class NoEvidenceError(DeploymentError):
     """Only a prediction would decide, and predictions were refused."""
 
 
-class PinnedControlsError(DeploymentError):
-    """A pin names ptxas controls that can't be applied here; the text says why, and what to do."""
+class UnfollowedPinError(DeploymentError):
+    """A pin can't be built, and passing it over would be a silent fallback; the text says why, and what to do."""
+
+
+class PinnedControlsError(UnfollowedPinError):
+    """A pin names ptxas controls that can't be applied here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +113,7 @@ def deployment(
     strict: bool = False,
     pins: bool = True,
     controls: ControlsHere | None = None,
+    refuse_illegal_pins: bool = True,
 ) -> Deployment:
     """What `subject` would run as in this context on this chip: of a program the best grouping, of a grouping itself.
 
@@ -114,9 +121,10 @@ def deployment(
     measurements, then a shorter time speak for is chosen. Controls that can't be applied here are left out and `notes`
     say so; without `controls` nobody asks whether they can.
 
-    Raises NoEvidenceError if `strict` and something would be decided by a prediction, PinnedControlsError for a pin
-    whose ptxas controls can't be applied, DeploymentError for a kernel that can't be built, and StoreError for a
-    database that can't be read. `pins` False decides as if none were there.
+    Raises NoEvidenceError if `strict` and something would be decided by a prediction, UnfollowedPinError for a pin that
+    can't be built, PinnedControlsError for one whose ptxas controls can't be applied, DeploymentError for a kernel that
+    can't be built, and StoreError for a database that can't be read. `pins` False decides as if none were there; with
+    `refuse_illegal_pins` False an illegal pin decides nothing, and the kernel's lines say why.
     """
     places = {context_key: store.context(context_key)}
     for context in controls.contexts(store, context_key) if controls is not None else ():
@@ -133,6 +141,8 @@ def deployment(
             _refuse_pins(chosen, store, list(places), controls)
         built = controls.controls(chosen.schedules.values(), store, places[chosen.context_key])
         chosen = replace(chosen, controls=built, notes=_notes(decided))
+    if pins and refuse_illegal_pins:
+        _refuse_illegal_pins(chosen, store, list(places))
     if strict and chosen.predicted:
         raise NoEvidenceError(
             f"no measurement and no pin decides {_listed(chosen.predicted)}: tune the program in this context, or allow"
@@ -202,6 +212,22 @@ def _refuse_pins(chosen: Deployment, store: Store, places: Sequence[str], contro
                     raise PinnedControlsError(
                         f"{name} is pinned with ptxas controls, and {_inside(reason)}; or unpin it"
                     )
+
+
+def _refuse_illegal_pins(chosen: Deployment, store: Store, places: Sequence[str]) -> None:
+    """Raises UnfollowedPinError for a kernel that a pin would decide, were it legal on the chip."""
+    for item in chosen.kernels:
+        if item.chosen is None or item.chosen.source is Source.PIN:
+            continue
+        for line in (line for key in places for line in pin_lines(item.kernel, store, key, chosen.target)):
+            if illegal_because(item.kernel, line.schedule, chosen.target):
+                raise UnfollowedPinError(f"{illegal_line_text(item.kernel, line)}; pin another, or unpin it")
+
+
+def illegal_line_text(kernel: Kernel, line: Evidence) -> str:
+    """A sentence, without its full stop, that a line of evidence decides nothing, and why."""
+    what = "a pin" if line.source is Source.PIN else f"a {line.source.value}"
+    return f"{kernel_name(kernel)}: {what} decides nothing here: {line.illegal.rstrip('.')}"
 
 
 def _notes(decided: Sequence[Deployment]) -> tuple[str, ...]:
@@ -279,13 +305,25 @@ def kernel_name(kernel: Kernel) -> str:
 def _runner_up(
     kernel: Kernel, chosen: Evidence, lines: Sequence[Evidence], store: Store, context_key: str
 ) -> Evidence | None:
-    """The next best measured schedule of the regime that decided; else the strongest line with another schedule."""
+    """The next best measured schedule of the regime of the chosen time, so that the two can be compared; else the
+    strongest line with another schedule. A pin without a time is beside the fastest of the stronger regime."""
     regime = regime_of(chosen)
-    if regime is not None:
-        second = store.second_best(kernel.key, context_key, regime, chosen.schedule)
+    regimes: tuple[Regime, ...] = (regime,) if regime is not None else ()
+    if chosen.source is Source.PIN:
+        regimes = (
+            (_regime_of_pin(kernel, chosen, store, context_key),) if chosen.us is not None else tuple(_BY_STRENGTH)
+        )
+    for one in regimes:
+        second = store.second_best(kernel.key, context_key, one, chosen.schedule)
         if second is not None:
-            return Evidence(chosen.source, second.schedule, second.us)
+            return Evidence(_BY_STRENGTH[one], second.schedule, second.us)
     return next((line for line in lines if line.schedule != chosen.schedule and not line.illegal), None)
+
+
+def _regime_of_pin(kernel: Kernel, pin: Evidence, store: Store, context_key: str) -> Regime:
+    """The regime that the time of a pin was taken in: deploy where there is such a time."""
+    deploy = store.deploy(kernel.key, pin.schedule, context_key)
+    return Regime.DEPLOY if deploy is not None and deploy.us is not None else Regime.RANKING
 
 
 def _sum_us(kernels: Sequence[KernelChoice], recorded: float | None) -> float | None:

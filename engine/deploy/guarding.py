@@ -6,7 +6,6 @@ with another state is captured anew. As long as `watching` finds everything as i
 
 from __future__ import annotations
 
-import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +15,7 @@ from torch.autograd import forward_ad
 from torch.nn.modules import module as of_modules
 
 from engine.capture.export import allows_tf32
+from engine.deploy.codes import Said
 from engine.deploy.kinds import PLAIN_TENSORS, kind_of
 from engine.deploy.reaching import Reach
 from engine.deploy.restoring import Holder, Saved
@@ -26,12 +26,15 @@ from engine.deploy.watching import Watch
 class State:
     """Equal as long as the function would do the same with the same arguments, but for the values of `tensors`.
 
-    `problem` says in words what can't be watched; then the call has to run in eager.
+    `problem` says in words what can't be watched; then the call has to run in eager. `names` are those that the code
+    says, `ids` the identities of `tensors`.
     """
 
     marks: tuple[object, ...]
     problem: str = ""
     tensors: tuple[torch.Tensor, ...] = field(default=(), compare=False)
+    names: frozenset[str] = field(default=frozenset(), compare=False)
+    ids: frozenset[int] = field(default=frozenset(), compare=False)
 
 
 @dataclass(slots=True)
@@ -39,14 +42,16 @@ class Guard:
     """Gives the state of one function."""
 
     function: Callable[..., Any]
-    _codes: dict[int, tuple[types.CodeType, tuple[str, ...]]] = field(default_factory=dict)
+    _codes: dict[int, Said] = field(default_factory=dict)
     _last: tuple[Watch, State] | None = None
 
     def state(self) -> State:
         """What the function reaches now; the same object as before while nothing of it changed."""
         if self._last is None or not self._last[0].holds():
             reach = Reach(self._codes, None).from_(self.function)
-            self._last = reach.watch, State(tuple(reach.marks), reach.problem, tuple(reach.watch.tensors))
+            tensors = tuple(reach.watch.tensors)
+            marks, ids = tuple(reach.marks), frozenset(map(id, tensors))
+            self._last = reach.watch, State(marks, reach.problem, tensors, frozenset(reach.names), ids)
         return self._last[1]
 
     def saved(self) -> Saved:

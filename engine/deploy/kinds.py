@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
+import logging
+import random
 import struct
 import sys
+import threading
 import types
 import weakref
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -22,14 +28,22 @@ PLAIN_TENSORS = frozenset({torch.Tensor, nn.Parameter})
 """Classes of tensors that do what torch's operations say."""
 _LIBRARIES = frozenset({"torch", "numpy", "triton", *sys.stdlib_module_names}) - {"__main__"}
 _STANDARD_FOLDER = str(Path(functools.__file__).parent)
-CLOSED = frozenset({"logging", "threading", "_thread", "multiprocessing", "concurrent", "asyncio", "inspect", "ast"})
-"""What of the standard library is no part of a computation, and changes all the time."""
+CLOSED = frozenset({"logging", "threading", "_thread", "inspect", "ast"})
+"""What of the standard library is no part of a computation: see `changes_unseen` for what of it is."""
+_CHANGE_UNSEEN = frozenset({"multiprocessing", "concurrent", "asyncio", "threading", "ctypes", "_ctypes"})
+_LOCKS = (type(threading.Lock()), type(threading.RLock()))
+_ASKS_OF_LOCKS = frozenset({"locked", "acquire"})
+_ASKS_OF_LOGGERS = frozenset({"level", "disabled", "isEnabledFor", "getEffectiveLevel", "hasHandlers", "handlers"})
+_DRAW = (random.Random, np.random.Generator, np.random.RandomState, np.random.BitGenerator, torch.Generator)
+_OF_C = (ctypes._SimpleCData, ctypes.Structure, ctypes.Union, ctypes.Array, ctypes._Pointer)
 BINDING = (
     *(types.MethodType, types.BuiltinMethodType, types.MethodWrapperType, functools.partial, functools.partialmethod),
     *(functools.cached_property, staticmethod, classmethod, property, weakref.ref, functools._lru_cache_wrapper),
 )
 """Objects that stand for others: see `parts_of`."""
-_NOT_CALLED = frozenset({"__init__", "__new__", "__repr__", "__str__", "__reduce__", "__del__", "__init_subclass__"})
+_NOT_CALLED = frozenset({"__reduce__", "__del__", "__init_subclass__"})
+_MAKE = frozenset({"__init__", "__new__"})
+_MAKE_TEXTS = frozenset({"__repr__", "__str__", "__format__"})
 MARKS_OF_CHANGE = ("__next__", "__setitem__", "append", "send", "put")
 """What classes that are written in C have if their objects change."""
 
@@ -78,9 +92,16 @@ def root_of(kind: type) -> str:
     return kind.__module__.partition(".")[0] if isinstance(kind.__module__, str) else ""
 
 
-def is_installed(code: types.CodeType) -> bool:
-    """Whether the code is of an installed package, rather than the user's own."""
-    return "site-packages" in code.co_filename or "dist-packages" in code.co_filename
+def is_installed(function: types.FunctionType) -> bool:
+    """Whether the function is of an installed package, rather than the user's own; code may be made of a text there."""
+    file = f"{function.__code__.co_filename} {function.__globals__.get('__file__')}"
+    return "site-packages" in file or "dist-packages" in file
+
+
+def is_installed_class(kind: type) -> bool:
+    """The same of a class."""
+    file = str(getattr(sys.modules.get(kind.__module__), "__file__", None))
+    return "site-packages" in file or "dist-packages" in file
 
 
 def in_library(module: object) -> bool:
@@ -102,9 +123,24 @@ def is_library(owner: object) -> bool:
     return isinstance(owner, types.ModuleType) and in_library(owner.__name__)
 
 
-def is_special(name: str, value: object) -> bool:
-    """Whether it is a method that is called without being named."""
+def changes_unseen(value: object, names: Collection[str]) -> bool:
+    """Whether an object keeps what changes where nothing sees it, and code that says `names` could ask for it:
+    events, values of other processes, memory of C's, generators of random numbers, levels of loggers."""
+    if isinstance(value, (*_DRAW, *_OF_C)):
+        return True
+    if isinstance(value, _LOCKS):
+        return not _ASKS_OF_LOCKS.isdisjoint(names)
+    if isinstance(value, logging.Logger | logging.LoggerAdapter):
+        return not _ASKS_OF_LOGGERS.isdisjoint(names)
+    return root_of(type(value)) in _CHANGE_UNSEEN and not isinstance(value, threading.local)
+
+
+def is_special(name: str, value: object, makes: bool = False, texts: bool = False) -> bool:
+    """Whether it is a method that is called without being named. `makes`: the class may be called, `texts`: code makes
+    texts of objects."""
     if not (name.startswith("__") and name.endswith("__")) or name in _NOT_CALLED:
+        return False
+    if (name in _MAKE and not makes) or (name in _MAKE_TEXTS and not texts):
         return False
     return isinstance(value, types.FunctionType | staticmethod | classmethod | property)
 

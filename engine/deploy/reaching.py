@@ -13,13 +13,16 @@ as it is: what these keep for themselves isn't looked into.
 from __future__ import annotations
 
 import array
+import builtins
 import collections
 import contextvars
 import functools
+import logging
+import operator
+import sys
 import threading
 import types
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,6 +30,8 @@ import torch
 from torch import nn
 from torch.fx._lazy_graph_module import _LazyGraphModule
 
+from engine.deploy.codes import Said, imported, names_of_getter, said
+from engine.deploy.compiled import HOOKS
 from engine.deploy.kinds import (
     BINDING,
     CLOSED,
@@ -35,28 +40,30 @@ from engine.deploy.kinds import (
     PLAIN_TENSORS,
     Same,
     bits,
+    changes_unseen,
     content_of,
     in_library,
     is_installed,
+    is_installed_class,
     is_library,
-    is_special,
     kind_of,
-    of_library,
     parts_of,
     root_of,
     slots_of,
 )
 from engine.deploy.restoring import Holder
+from engine.deploy.spaces import ALL_NAMES, ALL_NAMES_OF_OWN, OF_CLASSES, Space
 from engine.deploy.watching import ABSENT, Watch, about, raw
 
 LARGEST = 4096
-"""Items of one container, or bytes of one array: beyond that it is a table, and looking at it at every call costs."""
+"""Items of a container, or bytes of an array: beyond that it is a table, and looking at it at every call costs."""
 MOST = 20_000
 """Objects besides modules and tensors, for the same reason."""
 MOST_INSTALLED = 2_000
 """The same for what is reached only through the globals of installed packages: beyond that they are as libraries."""
-_ALL_NAMES = frozenset({"__dict__", "vars", "getattr", "attrgetter", "__getattribute__", "asdict", "copy", "deepcopy"})
 _OWN = "engine"
+_BYTES = frozenset({np.ndarray, bytearray, array.array, memoryview})
+_ASKED = (type(threading.Lock()), type(threading.RLock()), logging.Logger, logging.LoggerAdapter)  # see changes_unseen
 _UNREAD = frozenset(
     {
         *("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "_backward_pre_hooks"),
@@ -67,19 +74,10 @@ _UNREAD = frozenset(
 """What nn.Module keeps of itself that a forward call doesn't read, or that is looked at in its own way."""
 
 
-@dataclass(slots=True)
-class _Space:
-    """A namespace of which the names count that code says; `owner` is the class, module or object."""
-
-    owner: object
-    names: Mapping[str, Any]
-    seen: set[str]
-
-
 class Reach:
     """One walk. `holders`, if a list, gets what would have to be put back after the function was tried out."""
 
-    def __init__(self, codes: dict[int, tuple[types.CodeType, tuple[str, ...]]], holders: list[Holder] | None) -> None:
+    def __init__(self, codes: dict[int, Said], holders: list[Holder] | None) -> None:
         self.marks: list[object] = []
         self.watch = Watch()
         self.problem = ""
@@ -90,9 +88,13 @@ class Reach:
         self._next: list[tuple[Any, str]] = []
         self._later: list[tuple[Any, str]] = []
         self._installed = False
-        self._names: set[str] = {"forward"}
-        self._spaces: list[_Space] = []
+        self.names: set[str] = {"forward"}
+        self._spaces: list[Space] = []
         self._classes: set[int] = set()
+        self._called: set[int] = set()
+        self._calls_any = False
+        self._texts = False
+        self._asked: list[tuple[object, str]] = []
         self._count = 0
 
     def from_(self, function: object) -> Reach:
@@ -101,6 +103,9 @@ class Reach:
         self._drain(self._next, MOST)
         if self._count > MOST:
             self._refuse(f"it reaches more than {MOST} objects, too many to look at between calls")
+        for value, name in self._asked:
+            if changes_unseen(value, self.names):
+                self._refuse_kind(value, name)
         self._installed = True
         self._drain(self._later, self._count + MOST_INSTALLED)
         self.watch.done()
@@ -124,6 +129,9 @@ class Reach:
             self.marks.append(kind)
             self.marks.append(bits(value))
             return
+        # the variable __class__ is super()'s: nothing is made by it
+        if isinstance(value, type) and not self._installed and name != "__class__":
+            self._called.update(id(one) for one in value.__mro__ if not is_installed_class(one))
         known = self._ordinals.get(id(value))
         if known is not None:
             self.marks.append(known)
@@ -150,11 +158,17 @@ class Reach:
         elif isinstance(value, BINDING):
             if isinstance(value, functools._lru_cache_wrapper):
                 self._hold(name, value, value.cache_info().misses)
+            elif isinstance(value, types.BuiltinMethodType) and value.__name__ in ALL_NAMES_OF_OWN:
+                self.names.update(ALL_NAMES)
             for part in parts_of(value):
                 self._look(part, name)
         elif isinstance(value, types.ModuleType):
             self._space(value, vars(value))
-        elif isinstance(value, np.ndarray | np.generic | bytearray | array.array | memoryview):
+        else:
+            self._enter_other(value, name)
+
+    def _enter_other(self, value: Any, name: str) -> None:
+        if isinstance(value, np.ndarray | np.generic | bytearray | array.array | memoryview):
             self._bytes(value)
         elif isinstance(value, contextvars.ContextVar | threading.local):
             self._refuse_kind(value, name)
@@ -162,6 +176,14 @@ class Reach:
             self._look(getattr(value, "function", None), name)
         elif isinstance(value, type):
             self._class(value)
+            if not is_installed_class(type(value)):
+                self._class(type(value))
+        elif isinstance(value, operator.attrgetter | operator.methodcaller):
+            self.names.update(names_of_getter(value))
+        elif changes_unseen(value, ()):
+            self._refuse_kind(value, name)
+        elif isinstance(value, _ASKED):
+            self._asked.append((value, name))
         elif root_of(type(value)) not in CLOSED:
             self._object(value, name)
 
@@ -205,29 +227,19 @@ class Reach:
                 self.marks.append(Same(one.__dict__.get("forward")))
 
     def _space(self, owner: object, names: Mapping[str, Any]) -> None:
-        self._spaces.append(_Space(owner, names, set()))
+        self._spaces.append(Space(owner, names, set()))
 
     def _widen(self) -> bool:
         """Look at what the names said so far stand for where they weren't looked up yet; whether there was any."""
         grew = False
-        everything = not self._names.isdisjoint(_ALL_NAMES)
         for space in list(self._spaces):
-            found = self._said(space, everything)
+            found = space.meant(self.names, None if self._calls_any else self._called, self._texts)
             if found:
                 grew = True
                 self._look_up(space, found)
         return grew
 
-    def _said(self, space: _Space, everything: bool) -> list[str]:
-        if isinstance(space.owner, type):
-            said = [n for n, value in space.names.items() if n in self._names or is_special(n, value)]
-        elif isinstance(space.owner, types.ModuleType) or not (everything or of_library(type(space.owner))):
-            said = [name for name in space.names if name in self._names]
-        else:
-            said = list(space.names)
-        return [name for name in said if name not in space.seen]
-
-    def _look_up(self, space: _Space, found: list[str]) -> None:
+    def _look_up(self, space: Space, found: list[str]) -> None:
         space.seen.update(found)
         self.watch.add_names(space.names, found)
         values = {name: space.names.get(name, ABSENT) for name in found}
@@ -247,6 +259,11 @@ class Reach:
     def _module(self, module: nn.Module) -> None:
         if root_of(type(module)) == _OWN:
             self._look(module.original, "")
+            for name in HOOKS:
+                self._look(module.__dict__.get(name), name)
+            return
+        if isinstance(module, torch.jit.ScriptModule):
+            self._refuse_kind(module, "made by torch.jit")
             return
         # torch.fx keeps texts and caches in its modules, and writes them anew when it likes
         kept = {} if isinstance(module, torch.fx.GraphModule) else module.__dict__
@@ -295,27 +312,36 @@ class Reach:
         space = function.__globals__
         if in_library(space.get("__name__")):
             return
-        named = self._named(function.__code__)
-        self._names.update(named)
-        self.watch.add_names(space, named)
-        here = {name: space[name] for name in named if name in space}
+        says = said(function.__code__, self._codes)
+        self.names.update(says.names)
+        self.watch.add_names(space, says.names)
+        here = {name: space[name] for name in says.names if name in space}
         if self._holders is not None:
             self._holders.append(Holder("", space, here, named=True))
-        within, self._installed = self._installed, self._installed or is_installed(function.__code__)
+        within, self._installed = self._installed, self._installed or is_installed(function)
         for name, value in here.items():
             self.marks.append(name)
             self._look(value, name)
+        if not self._installed:
+            self._of_own(function, [name for name in says.names if name not in space], says)
         self._installed = within
 
-    def _named(self, code: types.CodeType) -> tuple[str, ...]:
-        """The names that the code, and code inside it, could look up; texts may be names for `getattr`."""
-        known = self._codes.get(id(code))
-        if known is None:
-            inner = [self._named(part) for part in code.co_consts if isinstance(part, types.CodeType)]
-            texts = [text for text in code.co_consts if isinstance(text, str) and text.isidentifier()]
-            known = code, tuple(dict.fromkeys((*code.co_names, *texts, *(n for names in inner for n in names))))
-            self._codes[id(code)] = known
-        return known[1]
+    def _of_own(self, function: types.FunctionType, names: list[str], says: Said) -> None:
+        """What counts of the user's own code besides: which special methods it calls, and what it finds outside its
+        globals: modules that it imports when it runs, and built-in names."""
+        self._texts = self._texts or says.texts
+        self._calls_any = self._calls_any or not OF_CLASSES.isdisjoint(names)
+        self.names.update(ALL_NAMES if not ALL_NAMES_OF_OWN.isdisjoint(names) else ())
+        modules, built_in = sys.modules, vars(builtins)
+        asked = [(name, modules) for name in imported(function, says.imports)]
+        for name, space in (*asked, *((name, built_in) for name in names if name in built_in)):
+            value = space[name]
+            self.watch.add_names(space, (name,))
+            self.marks.append(name)
+            if in_library(getattr(value, "__module__", None)) and callable(value):
+                self.marks.append(Same(value))
+            else:
+                self._look(value, name)
 
     def _container(self, value: Any, name: str) -> None:
         self.marks.append(len(value))
@@ -345,6 +371,9 @@ class Reach:
             self._object(value, name)
 
     def _bytes(self, value: Any) -> None:
+        if type(value) not in _BYTES and not isinstance(value, np.generic):
+            self._refuse_kind(value, "")
+            return
         size = value.nbytes if not isinstance(value, bytearray | array.array) else len(memoryview(value).cast("B"))
         if size > LARGEST or (isinstance(value, np.ndarray) and value.dtype.hasobject):
             self._refuse(f"it reaches a {type(value).__name__} of {size} bytes, too many to look at between calls")
@@ -362,6 +391,9 @@ class Reach:
             return
         self.watch.tensors.append(tensor)
         self.marks.append(about(tensor))
+        self.watch.add_keys(tensor.__dict__)
+        if tensor.__dict__:
+            self._space(tensor, tensor.__dict__)
         if self._holders is not None and not isinstance(tensor, nn.Parameter):
             version = -1 if tensor.is_inference() else tensor._version
             self._holders.append(Holder(name, tensor, tensor.detach().clone(), version))

@@ -38,11 +38,12 @@ class ChangesItself(Unsuitable):
     """The call changes what the function holds: attributes, globals, tensors."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class Deployed:
     """A call of one signature that runs: give it the tensors among the arguments, in order.
 
     `held` are tensors that the function holds and the kernels read; `learns` says that one of them wants gradients.
+    `asked` says whether that is known of what the function makes itself.
     """
 
     live: LiveProgram
@@ -50,6 +51,7 @@ class Deployed:
     runner: Runner
     strides: tuple[tuple[int, ...], ...]
     learns: bool = False
+    asked: bool = False
 
     @property
     def held(self) -> list[torch.Tensor]:
@@ -91,9 +93,7 @@ def deploy_call(
     device = _one_device(tensors)
     refuse_place(device)
     refuse_values(leaves)
-    with _unchanged(function):
-        live = capture_call(function, args, kwargs, text, fixed)
-    learns = _all_watched(live, state) if state is not None else False
+    live, learns = capture_unchanged(function, args, kwargs, fixed, state, text)
     if _has_negative_zero(live):
         raise Unsuitable("it computes with -0.0, which programs here don't tell from 0.0")
     with opened(database) as store:
@@ -112,6 +112,8 @@ def deploy_call(
     entry.runner = make_runner(chosen, live.program.graph, inputs)
     with _unchanged(function):
         eager = _tried(function, args, kwargs, fixed)
+    if any(value.requires_grad and not _is_of(value, state) for value in eager):
+        raise Unsuitable("it enables gradients itself")
     try:
         ours = entry.runner(inputs)
         wrong = check_against(live.program.graph, inputs, ours, eager)
@@ -123,6 +125,31 @@ def deploy_call(
         raise Unsuitable("its outputs have other dtypes than eager's")
     entry.strides = tuple(tuple(value.stride()) for value in eager)
     return entry
+
+
+def capture_unchanged(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    fixed: frozenset[int],
+    state: State | None,
+    text: str = "",
+) -> tuple[LiveProgram, bool]:
+    """The program of a call, and whether a weight of it wants gradients; the function stays as it is.
+
+    Raises CaptureError, and Unsuitable for a tensor that the state doesn't hold.
+    """
+    with _unchanged(function):
+        live = capture_call(function, args, kwargs, text, fixed)
+    return live, _all_watched(live, state) if state is not None else False
+
+
+def wants_gradients(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], fixed: frozenset[int]
+) -> bool:
+    """Whether the call, where gradients are enabled, returns something that requires them. It is tried on copies."""
+    with _unchanged(function), torch.enable_grad():
+        return any(value.requires_grad for value in _tried(function, args, kwargs, fixed))
 
 
 def _all_watched(live: LiveProgram, state: State) -> bool:
@@ -137,6 +164,11 @@ def _all_watched(live: LiveProgram, state: State) -> bool:
             raise Unsuitable("it reads a tensor that it reaches in a way that can't be watched")
         learns = learns or known[_place_of(source)].requires_grad
     return learns
+
+
+def _is_of(value: torch.Tensor, state: State | None) -> bool:
+    """Whether a tensor is one that the function holds, or a view of it: these want gradients if that does."""
+    return state is not None and (id(value) in state.ids or id(value._base) in state.ids)
 
 
 def _place_of(tensor: torch.Tensor) -> tuple[object, ...]:
@@ -178,10 +210,11 @@ def _tried(
     leaves, structure = pytree.tree_flatten((args, kwargs))
     storages: dict[int, torch.Tensor] = {}
     positions = iter(range(len(leaves)))
-    copies = [
-        _copied(leaf, storages) if isinstance(leaf, torch.Tensor) and next(positions) not in fixed else leaf
-        for leaf in leaves
-    ]
+    made: dict[int, torch.Tensor] = {}
+    for leaf in leaves:
+        if isinstance(leaf, torch.Tensor) and next(positions) not in fixed and id(leaf) not in made:
+            made[id(leaf)] = _copied(leaf, storages)
+    copies = [made.get(id(leaf), leaf) for leaf in leaves]
     versions = [version_of(leaf) for leaf in copies if isinstance(leaf, torch.Tensor)]
     own_args, own_kwargs = pytree.tree_unflatten(copies, structure)
     found = [leaf for leaf in pytree.tree_leaves(function(*own_args, **own_kwargs)) if isinstance(leaf, torch.Tensor)]

@@ -59,7 +59,7 @@ CALLED = {
     "i // (i.abs() + 1)": {"aten.div.Tensor_mode"},
     "torch.div(i, 3, rounding_mode='trunc')": {"aten.div.Tensor_mode"},
     "torch.div(x, 0.3, rounding_mode='trunc')": {"aten.div.Tensor_mode"},
-    "x // 0.7": set(),
+    "x // 0.7": {"aten.div.Tensor_mode"},
     "torch.gather(x, 0, i % 4)": {"aten.remainder.Scalar"},
     "torch.gather(x.exp().T, 1, (i % 4).T[:5])": {"aten.remainder.Scalar"},
     "F.cross_entropy(x, i[:, 0] % 8)": {"aten.remainder.Scalar"},

@@ -27,6 +27,7 @@ import engine
 from engine.capture.target import TargetOptions
 from engine.deploy import NoEvidenceError
 from engine.deploy.backend import CompiledCall, TrainingError, emmy_backend
+from engine.deploy.deployment import UnfollowedPinError
 from engine.store import StoreError
 
 torch.set_num_threads(1)
@@ -88,6 +89,19 @@ def recorded(database: str) -> dict[str, Any]:
         calls: list[CompiledCall] = []
         errors.append(off(torch.compile(module, backend=noting(calls, database))(x), wanted))
     return {"errors": errors, "ways": [facts(call) for call in (function.call, compiled.call, *calls)]}
+
+
+def pinned(database: str) -> dict[str, Any]:
+    """The recorded program, of which the database pins a kernel to what can't be built: now, when called, and by
+    torch.compile."""
+    x, module = torch.randn(8, 16), Linear().eval()
+    ways = [
+        lambda: engine.compile(module, (x,), db=database),
+        lambda: engine.compile(module, db=database)(x),
+        lambda: torch.compile(module, backend=noting([], database))(x),
+    ]
+    with torch.no_grad():
+        return {"said": [raised(UnfollowedPinError, way) for way in ways]}
 
 
 def noting(calls: list[CompiledCall], database: str = "") -> Callable[..., Any]:
@@ -273,7 +287,7 @@ def copied() -> dict[str, Any]:
 
 
 def lengths(database: str) -> dict[str, Any]:
-    """A loop over three lengths, with shapes that torch.compile makes symbolic, and twice with fixed ones."""
+    """A loop over three lengths, twice: with shapes that torch.compile makes symbolic, and with fixed ones."""
     found: dict[str, Any] = {}
     for dynamic in (None, False):
         torch._dynamo.reset()
@@ -283,7 +297,7 @@ def lengths(database: str) -> dict[str, Any]:
         compiled = torch.compile(module, backend=noting(calls), dynamic=dynamic)
         errors = []
         with torch.no_grad():
-            for length in (5, 6, 7, 5, 6, 7) if dynamic is False else (5, 5, 6, 6, 7, 6, 7):
+            for length in (5, 6, 7, 5, 6, 7) if dynamic is False else (5, 5, 6, 6, 7, 5, 6, 7):
                 x = torch.randn(length, 16)
                 errors.append(off(compiled(x), module(x)))
         graphs = counters["stats"]["unique_graphs"]
@@ -332,6 +346,13 @@ def _drawn(x: torch.Tensor) -> torch.Tensor:
 
 
 if __name__ == "__main__":
-    parts = {"recorded": recorded, "guards": guards, "lengths": lengths, "changes": changes, "models": models}
+    parts = {
+        "recorded": recorded,
+        "pinned": pinned,
+        "guards": guards,
+        "lengths": lengths,
+        "changes": changes,
+        "models": models,
+    }
     asked = zip(sys.argv[1::2], sys.argv[2::2], strict=True)
     print(json.dumps({part: parts[part](about) for part, about in asked}))

@@ -56,6 +56,80 @@ def values() -> dict[str, Any]:
     return found
 
 
+def in_python() -> dict[str, Any]:
+    """Numbers that code makes of a tensor it holds, and what it asks of its arguments: right before a change and after
+    it, and what was said."""
+    x, held, whole = torch.randn(4, 4), torch.tensor(2.0), torch.tensor(1)
+    again = x.clone()
+    module = torch.nn.Module()
+    module.register_buffer("scale", held)
+    functions: dict[str, tuple[Callable[..., Any], list[tuple[Any, ...]]]] = {
+        "item": (lambda a: a * held.item(), [(x,)]),
+        "float": (lambda a: a * float(held * 2.0), [(x,)]),
+        "tolist": (lambda a: a * held.tolist(), [(x,)]),
+        "alpha": (lambda a: torch.add(a, a, alpha=held), [(x,)]),
+        "full": (lambda a: a + torch.full((4,), held), [(x,)]),
+        "a list": (lambda a: a * torch.tensor([held, 1.0, 1.0, 1.0]), [(x,)]),
+        "dim": (lambda a: a.sum(dim=whole), [(x,)]),
+        "a slice": (lambda a: a[:whole] * 2.0, [(x,)]),
+        "a buffer": (lambda a: a * module.scale.item(), [(x,)]),
+        "one tensor twice": (lambda a, b: a * 2.0 if a is b else a * 3.0, [(x, x), (x, again), (x, x)]),
+        "a tensor it holds": (lambda a: a * 2.0 if a is again else a * 3.0, [(x,), (again,)]),
+        "keys": (lambda a: [v * k for k, v in a.items()], [({1: whole},), ({1.0: whole},), ({True: whole},)]),
+        "a parameter": (
+            lambda a: a * 2.0 if isinstance(a, torch.nn.Parameter) else a * 3.0,
+            [(x,), (torch.nn.Parameter(x, requires_grad=False),)],
+        ),
+        "a view": (lambda a: a * 2.0 if a._base is None else a * 3.0, [(x,), (x[:2],)]),
+        "floor": (lambda a: a // 0.1, [(torch.tensor([0.7, 0.3, -0.3]),), (torch.tensor([math.inf, 1e10, -1e-9]),)]),
+    }
+    found = {}
+    for name, (function, calls) in functions.items():
+        held.fill_(2.0)
+        whole.fill_(1)
+        with torch.no_grad(), warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            call = engine.compile(function)
+            right = [_same(call(*args), function(*args)) for args in calls]
+            held.fill_(3.0)
+            whole.fill_(0)
+            right += [_same(call(*args), function(*args)) for args in calls]
+        found[name] = {"right": right, "said": [str(one.message) for one in said if "emmy" in str(one.message)]}
+    return found
+
+
+def modes() -> dict[str, Any]:
+    """Functions that ask for gradients or inference, or want them: whether they are right, and what is raised."""
+    x, weight = torch.randn(4, 4), torch.ones(4, requires_grad=True)
+    asks = engine.compile(lambda a: a * 2.0 if torch.is_grad_enabled() else a * 3.0)
+    infers = engine.compile(lambda a: a * 2.0 if torch.is_inference_mode_enabled() else a * 3.0)
+
+    def enabling(a: torch.Tensor) -> torch.Tensor:
+        with torch.enable_grad():
+            return a * weight
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        right = [torch.equal(asks(x), x * 2.0)]
+        with torch.no_grad():
+            right += [torch.allclose(asks(x), x * 3.0), torch.allclose(infers(x), x * 3.0)]
+            right.append(engine.compile(enabling)(x).requires_grad)
+        with torch.inference_mode():
+            right.append(torch.equal(infers(x), x * 2.0))
+    try:
+        engine.compile(lambda a: a * torch.ones(4, requires_grad=True))(x)
+    except TrainingError as error:
+        return {"right": right, "raised": str(error)}
+    return {"right": right, "raised": ""}
+
+
+def _same(a: Any, b: Any) -> bool:
+    pairs = list(zip(a, b, strict=True)) if isinstance(a, list) else [(a, b)]
+    return all(
+        p.dtype == q.dtype and p.shape == q.shape and torch.allclose(p, q, rtol=1e-5, equal_nan=True) for p, q in pairs
+    )
+
+
 def training() -> str:
     """What a function says that reads a weight which wants gradients."""
     weight = torch.randn(4, 4, requires_grad=True)
@@ -73,4 +147,8 @@ def _same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
 if __name__ == "__main__":
     ways = {name: followed(way) for name, way in WAYS.items()}
     torch.export.ExportedProgram.run_decompositions = DECOMPOSING
-    print(json.dumps({"ways": ways, "values": values(), "training": training()}))
+    print(
+        json.dumps(
+            {"ways": ways, "values": values(), "training": training(), "in Python": in_python(), "modes": modes()}
+        )
+    )

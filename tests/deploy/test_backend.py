@@ -17,7 +17,8 @@ import torch
 import engine
 from engine.capture import capture
 from engine.ir.plan import Program
-from engine.store import Store
+from engine.store import Store, copy_database
+from engine.vocabulary import Schedule
 from tests.tune.fake_device import FakeDevice
 from tests.tune.rig import tune_with
 
@@ -47,11 +48,28 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+def illegally_pinned(tuned: Path) -> Path:
+    """A copy in which every kernel is pinned to a number of warps that no GPU has."""
+    path = tuned.with_name("pinned.db")
+    copy_database(tuned, path)
+    with Store.open(path) as store:
+        (run,) = store.runs()
+        for kernel in store.kernels():
+            for schedule in store.schedules(kernel.key, run.context_key)[:1]:
+                wrong = Schedule.of({**schedule.as_dict(), "NUM_WARPS": 3})
+                store.record_pin(kernel.key, wrong, run.context_key, author="me")
+    return path
+
+
 @pytest.fixture(scope="module")
 def interpreted(tuned: Path) -> dict[str, Any]:
     """One process for all: loading torch's compiler takes longer than what is compiled here."""
     return in_interpreter(
-        recorded=tuned, guards=tuned.with_name("guards.db"), lengths=tuned.with_name("lengths.db"), changes=tuned
+        recorded=tuned,
+        pinned=illegally_pinned(tuned),
+        guards=tuned.with_name("guards.db"),
+        lengths=tuned.with_name("lengths.db"),
+        changes=tuned,
     )
 
 
@@ -71,6 +89,14 @@ def test_what_was_tuned_is_what_runs_however_it_is_called(tuned: Path, interpret
         assert (way["us"], way["predicted"]) == (fastest, [])
         assert {source for _, _, source in way["forks"]} == {"assembled graph"}
         assert way["schedules"] == found["ways"][0]["schedules"]
+
+
+def test_an_illegal_pin_is_refused_and_not_passed_over(interpreted: dict[str, Any]) -> None:
+    said = interpreted["pinned"]["said"]
+    assert len(said) == 3
+    for sentence in said:
+        assert "a pin decides nothing here: " in sentence
+        assert "NUM_WARPS=3" in sentence
 
 
 def test_a_call_is_guarded_and_what_it_cant_take_is_said(interpreted: dict[str, Any]) -> None:

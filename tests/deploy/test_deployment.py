@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from engine.codegen import offered_schedules
-from engine.deploy import DeploymentError, NoEvidenceError, Source, deployment, deploys_now
+from engine.deploy import DeploymentError, NoEvidenceError, Source, deployment, deploys_now, pin_standings
+from engine.deploy.deployment import UnfollowedPinError
 from engine.deploy.fitting import fitted, program_key
 from engine.deploy.forks import ForkSource
 from engine.ir import GraphBuilder, Kernel, TensorSpec
@@ -18,7 +19,7 @@ from engine.ir.foreign import FOREIGN, NO_BODY, Identity
 from engine.ir.graph import Graph
 from engine.ir.plan import Program
 from engine.prior import ColdModel
-from engine.store import Store
+from engine.store import Standing, Store
 from engine.vocabulary import Measurement, Regime, Schedule, Status, Target, Timing
 from tests.tune.fake_device import CONTEXT, FakeDevice
 from tests.tune.rig import linear_gelu_program, tune_with
@@ -89,6 +90,47 @@ def test_a_pin_decides_and_can_be_left_out(store: Store) -> None:
     now = deploys_now(store, kernel.key, CONTEXT.key, ColdModel())
     assert now.schedule == other
     assert {line.source for line in now.lines} >= {Source.PIN, Source.PRIOR, Source.FIRST}
+
+
+@pytest.mark.parametrize("timed", [Regime.DEPLOY, Regime.RANKING, None])
+def test_what_a_pin_is_compared_with_is_of_the_pins_regime(store: Store, timed: Regime | None) -> None:
+    """A pin that only the ranking regime knows is beside a ranking time, and one without a time beside a deploy time;
+    the pins' own list says the same."""
+    kernel = deployment(PROGRAM, store, CONTEXT.key, Target(), ColdModel()).kernels[0].kernel
+    measured = store.schedules(kernel.key, CONTEXT.key)
+    by_deploy = [one for one in measured if store.deploy(kernel.key, one, CONTEXT.key) is not None]
+    places = {
+        Regime.DEPLOY: max(by_deploy, key=lambda one: store.timed(kernel.key, CONTEXT.key)[one]),
+        Regime.RANKING: next(one for one in measured if one not in by_deploy),
+        None: next(one for one in offered_schedules(kernel, Target()) if one not in measured),
+    }
+    store.record_pin(kernel.key, places[timed], CONTEXT.key, author="me")
+    now = deploys_now(store, kernel.key, CONTEXT.key, ColdModel())
+    assert now.chosen is not None
+    assert now.runner_up is not None
+    assert (now.chosen.source, now.chosen.us is None) == (Source.PIN, timed is None)
+    best = store.best(kernel.key, CONTEXT.key, timed or Regime.DEPLOY)
+    assert best is not None
+    assert now.runner_up.us == best.us
+    assert now.runner_up.source is (Source.RANKING if timed is Regime.RANKING else Source.DEPLOY)
+    (standing,) = pin_standings(store)
+    assert (standing.us, standing.best_us) == (now.chosen.us, now.runner_up.us)
+
+
+@pytest.mark.parametrize("partial", [False, True])
+def test_an_illegal_pin_is_refused_in_the_words_of_its_line(store: Store, partial: bool) -> None:
+    kernel = deployment(PROGRAM, store, CONTEXT.key, Target(), ColdModel()).kernels[0].kernel
+    whole = store.schedules(kernel.key, CONTEXT.key)[0].as_dict()
+    wrong = Schedule.of({"NUM_WARPS": 8} if partial else {**whole, "NUM_WARPS": 3})
+    store.record_pin(kernel.key, wrong, CONTEXT.key, author="me")
+    shown = deployment(PROGRAM, store, CONTEXT.key, Target(), ColdModel(), refuse_illegal_pins=False)
+    reason = next(line.illegal for line in shown.kernels[0].lines if line.source is Source.PIN)
+    with pytest.raises(UnfollowedPinError, match="a pin decides nothing here: ") as refused:
+        deployment(PROGRAM, store, CONTEXT.key, Target(), ColdModel())
+    assert reason.rstrip(".") in str(refused.value)
+    assert deployment(PROGRAM, store, CONTEXT.key, Target(), ColdModel(), pins=False).schedules == shown.schedules
+    (standing,) = pin_standings(store)
+    assert (standing.standing, standing.illegal) == (Standing.ILLEGAL, reason)
 
 
 def test_a_time_belongs_to_the_schedules_that_it_was_measured_with(store: Store) -> None:

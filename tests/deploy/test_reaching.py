@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import builtins
 import collections
 import contextvars
 import copy
+import ctypes
 import itertools
 import json
+import logging
 import math
+import operator
 import os
+import random
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +80,26 @@ def test_a_tensor_that_is_reached_out_of_sight_is_left_to_eager(found: dict[str,
     assert not found["values"]["literals"]["said"]
     (said,) = found["values"]["hidden"]["said"]
     assert "in a way that can't be watched" in said
+
+
+READ = ("item", "float", "tolist", "alpha", "full", "a list", "dim", "a slice", "a buffer")
+
+
+def test_a_number_that_code_makes_of_a_tensor_is_never_an_old_one(found: dict[str, Any]) -> None:
+    for name, one in found["in Python"].items():
+        assert all(one["right"]), name
+    for name in READ:
+        (said,) = found["in Python"][name]["said"]
+        assert "reads the value of a tensor in Python" in said
+    assert not found["in Python"]["one tensor twice"]["said"]
+    assert "tensor that it holds itself" in found["in Python"]["a tensor it holds"]["said"][0]
+    assert "tells parameters from tensors" in found["in Python"]["a parameter"]["said"][0]
+    assert "_base" in found["in Python"]["a view"]["said"][0]
+
+
+def test_gradients_and_inference_are_what_code_finds_them_to_be(found: dict[str, Any]) -> None:
+    assert all(found["modes"]["right"])
+    assert "doesn't train" in found["modes"]["raised"]
 
 
 def test_a_weight_that_wants_gradients_is_refused_in_a_function_too(found: dict[str, Any]) -> None:
@@ -151,11 +179,151 @@ class Calling:
         return x * FACTOR
 
 
+class Made:
+    def __init__(self) -> None:
+        self.factor = FACTOR
+
+
+class Allocated:
+    def __new__(cls) -> Allocated:
+        made = super().__new__(cls)
+        made.factor = FACTOR  # type: ignore[attr-defined]
+        return made
+
+
+@dataclass
+class Filled:
+    factor: float = field(default_factory=lambda: FACTOR)
+
+
+class Entered:
+    def __init__(self) -> None:
+        self.factor = FACTOR
+
+    def __enter__(self) -> float:
+        return self.factor
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+class Shown:
+    def __repr__(self) -> str:
+        return str(FACTOR)
+
+
+class OfClasses(type):
+    @property
+    def factor(cls) -> float:
+        return FACTOR
+
+
+class Classed(metaclass=OfClasses):
+    pass
+
+
+def entering(x: torch.Tensor) -> torch.Tensor:
+    with Entered() as factor:
+        return x * factor
+
+
+def importing(x: torch.Tensor) -> torch.Tensor:
+    from tests.deploy import test_reaching
+
+    return x * test_reaching.FACTOR
+
+
+def importing_a_name(x: torch.Tensor) -> torch.Tensor:
+    from tests.deploy.test_reaching import FACTOR as found
+
+    return x * found
+
+
+MADE_BEFORE, SHOWN = Made(), Shown()
+MADE: dict[str, Callable[[torch.Tensor], Any]] = {
+    "__init__": lambda x: x * Made().factor,
+    "__new__": lambda x: x * Allocated().factor,  # type: ignore[attr-defined]
+    "default_factory": lambda x: x * Filled().factor,
+    "a context": entering,
+    "by its class": lambda x: x * type(MADE_BEFORE)().factor,
+    "a text": lambda x: x * float(f"{SHOWN}"),
+    "repr": lambda x: x * float(repr(SHOWN)),
+    "a metaclass": lambda x: x * Classed.factor,
+    "an import": importing,
+    "a name that is imported": importing_a_name,
+}
+
+
+@pytest.mark.parametrize("what", MADE)
+def test_code_that_runs_without_being_named_is_followed(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    guard = Guard(MADE[what])
+    before = guard.state()
+    assert not before.problem
+    assert guard.state() is before
+    monkeypatch.setattr(f"{__name__}.FACTOR", 3.0)
+    assert guard.state() != before
+
+
+def test_a_constructor_that_no_code_calls_doesnt_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Made()
+    guard = Guard(lambda x: x * made.factor)
+    before = guard.state()
+    monkeypatch.setattr(f"{__name__}.FACTOR", 3.0)
+    assert guard.state() == before
+
+
+def test_a_built_in_name_that_is_another_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    guard = Guard(lambda x: x * max(1.0, 2.0))
+    before = guard.state()
+    monkeypatch.setattr(builtins, "max", min)
+    assert guard.state() != before
+
+
+def test_an_attribute_that_was_set_on_a_tensor_counts_if_code_names_it() -> None:
+    w = torch.ones(4)
+    guard = Guard(lambda x: x * w * getattr(w, "scale", 1.0))
+    states = [guard.state()]
+    w.scale = 2.0  # type: ignore[attr-defined]
+    states.append(guard.state())
+    w.scale = 3.0  # type: ignore[attr-defined]
+    states.append(guard.state())
+    w.other = 3.0  # type: ignore[attr-defined]
+    assert guard.state() == states[-1]
+    assert len(set(states)) == 3
+
+
+@pytest.mark.parametrize("getter", [operator.attrgetter("value"), "{0.value}".format])
+def test_an_attribute_that_a_getter_names_counts(getter: Callable[[Any], Any]) -> None:
+    options = Options(2.0)
+    guard = Guard(lambda x: x * float(getter(options)))
+    before = guard.state()
+    options.value = 3.0
+    assert guard.state() != before
+
+
+class Marked(np.ndarray):
+    """An array with attributes of its own."""
+
+
+LOGGER = logging.getLogger("reached")
+
+
+def test_a_logger_counts_where_its_level_is_asked_for() -> None:
+    assert not Guard(lambda x: (LOGGER.warning("slow"), x)[1]).state().problem
+    assert "a Logger (LOGGER)" in Guard(lambda x: x * LOGGER.level).state().problem
+
+
 UNWATCHABLE: dict[str, tuple[Any, str]] = {
     "a long list": ([1.0] * (LARGEST + 1), "a list of 4097 items"),
     "a large array": (np.zeros(LARGEST), "bytes"),
     "a counter": (itertools.count(), "a count (held)"),
     "a generator": ((i for i in range(3)), "a generator (held)"),
+    "a random generator": (random.Random(0), "a Random (held)"),
+    "NumPy's generator": (np.random.default_rng(0), "a Generator (held)"),
+    "an event": (threading.Event(), "a Event (held)"),
+    "a future": (Future(), "a Future (held)"),
+    "memory of C's": (ctypes.c_float(2.0), "a c_float (held)"),
+    "an array of its own class": (np.ones(2).view(Marked), "a Marked"),
     "a context variable": (contextvars.ContextVar("held"), "a ContextVar (held)"),
     "a sparse tensor": (torch.eye(3).to_sparse(), "of the kind sparse_coo (held)"),
     "a tensor of its own class": (torch.eye(3).as_subclass(type("Own", (torch.Tensor,), {})), "of the kind Own (held)"),

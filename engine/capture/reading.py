@@ -1,0 +1,91 @@
+"""Whether code that is captured reads what a capture would freeze: values of tensors, and what only a real one says.
+
+torch.export follows tensors that hold no values, but a tensor that the code holds is a real one to it: what `.item()`,
+`float()` or `alpha=` read of it would stay in the graph whatever the tensor is later. And of an argument's stand-in
+some questions have another answer than of the argument itself: whether it is a view, or an inference tensor.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+
+VALUE_TEXT = (
+    "It reads the value of a tensor in Python (.item(), float() or a number made of it), which kernels can't follow."
+)
+_READ_OPS = frozenset({"aten::_local_scalar_dense", "aten::equal", "aten::is_nonzero"})
+_READS = frozenset(
+    {
+        *("item", "tolist", "numpy", "__array__", "__float__", "__int__", "__bool__", "__index__", "__complex__"),
+        *("__repr__", "__str__", "__format__", "__contains__", "__reduce_ex__", "equal", "allclose", "is_nonzero"),
+    }
+)
+_MAKES = frozenset({"tensor", "as_tensor", "asarray", "new_tensor"})
+"""What copies numbers out of tensors in a list, without an operation for it."""
+_ASKS = frozenset(
+    {
+        *("_version", "_base", "grad", "grad_fn", "retains_grad", "is_inference", "_is_view", "untyped_storage"),
+        *("storage", "data_ptr", "is_shared", "is_pinned", "const_data_ptr", "mutable_data_ptr"),
+    }
+)
+_ASKS_OF_GRADIENTS = frozenset({"requires_grad", "is_leaf"})
+
+
+class Reading:
+    """What was read in the blocks of `noted`, in words; "" if nothing was."""
+
+    def __init__(self, wants_gradients: bool) -> None:
+        self.problem = ""
+        self._asks = _ASKS | (_ASKS_OF_GRADIENTS if wants_gradients else frozenset())
+
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        """Notice what code in the block reads."""
+        with _Operations(self), _Functions(self):
+            yield
+
+    def operation(self, name: str) -> None:
+        if name in _READ_OPS:
+            self.problem = self.problem or VALUE_TEXT
+
+    def function(self, name: str, args: tuple[Any, ...], caller: str) -> None:
+        if name in _READS or (name in _MAKES and _holds_tensors(args)):
+            self.problem = self.problem or VALUE_TEXT
+        elif name in self._asks and caller.partition(".")[0] != "torch":
+            self.problem = self.problem or f"It asks a tensor for its {name}, which is another while it is captured."
+
+
+def _holds_tensors(args: tuple[Any, ...]) -> bool:
+    listed = [arg for arg in args if isinstance(arg, list | tuple)]
+    return any(isinstance(leaf, torch.Tensor) for leaf in pytree.tree_leaves(listed))
+
+
+class _Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    def __init__(self, reading: Reading) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._reading = reading
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self._reading.operation(func._schema.name)
+        return func(*args, **(kwargs or {}))
+
+
+class _Functions(TorchFunctionMode):
+    def __init__(self, reading: Reading) -> None:
+        super().__init__()
+        self._reading = reading
+
+    def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = getattr(func, "__name__", "")
+        if name == "__get__":
+            name = getattr(getattr(func, "__self__", None), "__name__", "")
+        caller = str(sys._getframe(1).f_globals.get("__name__", ""))
+        self._reading.function(name, args, caller)
+        return func(*args, **(kwargs or {}))

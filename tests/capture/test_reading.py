@@ -1,0 +1,57 @@
+"""What code reads while it is captured: a value that would be frozen is refused in words, all else isn't."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from engine.capture.errors import DataDependentError
+from engine.capture.live import capture_call
+from engine.capture.reading import VALUE_TEXT
+
+X, HELD, WHOLE = torch.randn(4, 4), torch.tensor(2.0), torch.tensor(1)
+READS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "item": lambda x: x * HELD.item(),
+    "of a result": lambda x: x * float(HELD * 2.0),
+    "tolist": lambda x: x * HELD.tolist(),
+    "alpha": lambda x: torch.add(x, x, alpha=HELD),
+    "dim": lambda x: x.sum(dim=WHOLE),
+    "full": lambda x: x + torch.full((4,), HELD),
+    "a list": lambda x: x * torch.tensor([HELD, 1.0, 1.0, 1.0]),
+    "equal": lambda x: x * 2.0 if torch.equal(HELD, HELD) else x * 3.0,
+}
+ASKS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "_version": lambda x: x * x._version,
+    "_base": lambda x: x * 2.0 if x._base is None else x * 3.0,
+    "is_inference": lambda x: x * 2.0 if x.is_inference() else x * 3.0,
+}
+
+
+@pytest.mark.parametrize("what", READS)
+def test_a_value_that_is_read_is_refused(what: str) -> None:
+    with pytest.raises(DataDependentError) as refused:
+        capture_call(READS[what], (X,), {})
+    assert str(refused.value) == VALUE_TEXT
+
+
+@pytest.mark.parametrize("what", ASKS)
+def test_what_a_stand_in_answers_otherwise_is_refused(what: str) -> None:
+    with pytest.raises(DataDependentError, match=f"for its {what}"):
+        capture_call(ASKS[what], (X,), {})
+
+
+def test_a_question_about_gradients_counts_where_an_argument_wants_them() -> None:
+    def asking(x: torch.Tensor) -> torch.Tensor:
+        return x * 2.0 if x.requires_grad else x * 3.0
+
+    assert capture_call(asking, (X,), {}).sources == (0,)
+    with pytest.raises(DataDependentError, match="requires_grad"):
+        capture_call(asking, (X.clone().requires_grad_(),), {})
+
+
+def test_tensors_that_are_computed_with_are_inputs_and_one_given_twice_is_one() -> None:
+    assert len(capture_call(lambda x: (x * HELD).clamp(max=HELD), (X,), {}).sources) == 2
+    assert capture_call(lambda a, b: a * 2.0 if a is b else a * b, (X, X), {}).sources == (0,)
+    assert capture_call(lambda a, b: a * 2.0 if a is b else a * b, (X, X.clone()), {}).sources == (0, 1)
