@@ -70,13 +70,14 @@ def _restored(holder: Holder) -> Iterator[str]:
 
 
 def _restored_names(item: dict[Any, Any], kept: dict[Any, Any], named: bool) -> Iterator[str]:
-    names = kept if named else {**kept, **item}
-    for name in [n for n in names if item.get(n, ABSENT) is not kept.get(n, ABSENT)]:
-        now, old = item.get(name, ABSENT), kept.get(name, ABSENT)
+    """By dict's own methods: a kind of dictionary may have others of these names."""
+    names = kept if named else {**kept, **dict(dict.items(item))}
+    for name in [n for n in names if dict.get(item, n, ABSENT) is not dict.get(kept, n, ABSENT)]:
+        now, old = dict.get(item, name, ABSENT), dict.get(kept, name, ABSENT)
         if old is ABSENT:
-            del item[name]
+            dict.__delitem__(item, name)
         else:
-            item[name] = old
+            dict.__setitem__(item, name, old)
         if not _alike(now, old):
             yield str(name)
 
