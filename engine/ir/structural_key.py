@@ -64,7 +64,8 @@ def _canonical(body: Graph) -> tuple[list[object], list[int], dict[int, int]]:
             numbers[index] = len(numbers)
             rows.append([_describe(op), arguments])
     own = {index: numbers[place] for index, place in where.items() if place in numbers}
-    return rows, [numbers[i] for i in ordered_outputs], own
+    # Outputs of one colour may have been reached through others, in an order of their own.
+    return rows, [number for _, number in sorted((colours[i], numbers[i]) for i in outputs)], own
 
 
 def _merge_equal_ops(body: Graph) -> tuple[list[Op], dict[int, int]]:
