@@ -43,7 +43,7 @@ def features(kernel: Kernel, schedules: Sequence[Mapping[str, KnobValue]], targe
     `geometry.GEOMETRY`. Knobs outside the knob table are left out.
     """
     read = knobs_read(kernel_facts(kernel))
-    return feature_matrix(kernel, {name: _column(KNOBS[name], schedules) for name in read}, target)
+    return feature_matrix(kernel, knob_columns(schedules, read), target)
 
 
 def feature_matrix(kernel: Kernel, knobs: Mapping[str, Column], target: Target) -> FeatureMatrix:
@@ -74,6 +74,11 @@ def knob_code(knob: Knob, value: KnobValue | None) -> float:
     if not isinstance(value, str):
         return float(value)
     return float(knob.values.index(value) if value in knob.values else len(knob.values))
+
+
+def knob_columns(schedules: Sequence[Mapping[str, KnobValue]], names: Sequence[str]) -> dict[str, Column]:
+    """What each schedule has for each of these knobs, as `knob_code` has it: float64 [n] a knob."""
+    return {name: _column(KNOBS[name], schedules) for name in names}
 
 
 def _column(knob: Knob, schedules: Sequence[Mapping[str, KnobValue]]) -> Column:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from engine.ir.kernel import Kernel
 from engine.knobs import KNOBS
-from engine.prior.features import feature_matrix, knob_code
+from engine.prior.features import feature_matrix, knob_code, knob_columns
 from engine.prior.geometry import Column, knobs_read
 from engine.prior.model import Prior
 from engine.prior.structure import kernel_facts
@@ -54,7 +54,7 @@ class OptionScorer:
         self._read = knobs_read(facts)
         self._tried = _GRID if facts["left_width"] == FP32_BYTES else {**_GRID, "PRECISION": (KNOBS["PRECISION"].off,)}
         given = None if candidates is None else list(candidates)
-        self._codes = _grid(self._read, {}, self._tried) if given is None else _codes(given, self._read)
+        self._codes = _grid(self._read, {}, self._tried) if given is None else knob_columns(given, self._read)
         self._speeds = self._predict(self._codes)
 
     def speeds(self, fixed: Knobs, options: Sequence[Option]) -> list[float]:
@@ -98,13 +98,6 @@ def score_options(
     if completions is not None:
         return OptionScorer(prior, kernel, target, completions(fixed)).speeds(fixed, options)
     return OptionScorer(prior, kernel, target, ()).speeds(fixed, options)
-
-
-def _codes(schedules: Sequence[Knobs], names: Sequence[str]) -> dict[str, Column]:
-    return {
-        name: np.array([knob_code(KNOBS[name], schedule.get(name)) for schedule in schedules], dtype=np.float64)
-        for name in names
-    }
 
 
 def _grid(names: Sequence[str], fixed: Knobs, tried: Mapping[str, Sequence[KnobValue]]) -> dict[str, Column]:

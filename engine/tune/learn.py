@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -35,7 +35,7 @@ from engine.prior import (
     steering,
     training_rows,
 )
-from engine.store import Store
+from engine.store import Store, StoredRun
 from engine.vocabulary import Schedule, Target
 
 AUTO, LATEST, COLD = "auto", "latest", "cold"
@@ -73,12 +73,15 @@ def chosen_prior(store: Store, wanted: str, target: str = "", context_key: str =
     return found
 
 
+def earlier_runs(store: Store, target: str, context_key: str) -> Iterator[StoredRun]:
+    """The program's runs in this context, the newest first."""
+    return (run for run in reversed(store.runs()) if (run.target, run.context_key) == (target, context_key))
+
+
 def _steered_before(store: Store, kept: Steering, target: str, context_key: str) -> Prior | None:
     """What steered the program's last run in this context, if it is kept."""
-    for run in reversed(store.runs()):
-        if (run.target, run.context_key) == (target, context_key):
-            return kept.version(run.prior)
-    return None
+    run = next(earlier_runs(store, target, context_key), None)
+    return kept.version(run.prior) if run is not None else None
 
 
 def steering_sentences(database: Path, wanted: str, prior: Prior) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ from engine.tune.crew import KERNELS_AT_ONCE
 from engine.tune.devices import Fleet
 from engine.tune.floors import Floors
 from engine.tune.full_disk import FullDisk
-from engine.tune.learn import Learner, chosen_prior, steering_sentences
+from engine.tune.learn import Learner, chosen_prior, earlier_runs, steering_sentences
 from engine.tune.opening import opened, start
 from engine.tune.problem import CapturedProblem, Problem
 from engine.tune.recorder import StoreRecorder
@@ -131,12 +131,11 @@ def _problem(store: Store, code: str, device: Device, ahead: Ahead) -> CapturedP
     context, target = device.context, device.target
     if store.ceilings(context.key) is None:
         start(device)
-    for run in reversed(store.runs()):
-        if run.target == code and run.context_key == context.key:
-            try:
-                return ahead.problem(run.id, store.program(run.id), target)
-            except BadRow as error:
-                store.leave_out(error)
+    for run in earlier_runs(store, code, context.key):
+        try:
+            return ahead.problem(run.id, store.program(run.id), target)
+        except BadRow as error:
+            store.leave_out(error)
     start(device)
     return CapturedProblem(capture(code), target)
 

@@ -29,12 +29,11 @@ def pairs_of_kinds(
 
     With `unread` a kernel whose body can't be read is left out, and a sentence about it is added there.
     """
-    known = {kernel.key: kernel for kernel in store.kernels(unread)} if unread is not None else {}
+    known = {kernel.key: kernel for kernel in store.kernels(unread)}
     found: dict[str, list[Sequence[tuple[float, float]]]] = {}
     for key, pairs in store.regime_pairs(context_key).items():
-        if unread is None or key in known:
-            kernel = known[key] if key in known else store.kernel(key)
-            found.setdefault(ranking_kind(kernel), []).append(pairs)
+        if key in known:
+            found.setdefault(ranking_kind(known[key]), []).append(pairs)
     return found
 
 
