@@ -11,7 +11,7 @@ from pathlib import Path
 
 from engine.cli.errors import complain, refuse, refusing
 from engine.data import DemoMissing, demo_database
-from engine.store import LeftOut, Store, StoreError, default_database_path
+from engine.store import LeftOut, Store, StoreError, default_database_path, remove_database
 
 
 def chosen_database(named: Path | None, demo: bool) -> Path:
@@ -51,6 +51,5 @@ def made_whole(path: Path) -> Iterator[None]:
     except BaseException:
         if not existed:
             with suppress(OSError):
-                for suffix in ("", "-wal", "-shm", "-journal"):
-                    path.with_name(path.name + suffix).unlink(missing_ok=True)
+                remove_database(path)
         raise

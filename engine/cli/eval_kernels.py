@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 
 import typer
 
@@ -16,6 +17,9 @@ from engine.ir.roofline import floor_us
 from engine.measure import Fidelity, fidelity
 from engine.store import BadRow, KernelVariants, Store
 from engine.tune import pairs_of_kinds
+
+PairsOf = Callable[[str], Mapping[str, Sequence[tuple[float, float]]]]
+"""The pairs of times of a context's kernels, as `Store.regime_pairs` gives them."""
 
 YIELDING = ("regret", "spearman", "pairs", "floor_us", "regime", "shape")
 """Columns that give way on a narrow terminal, the least missed first."""
@@ -54,7 +58,8 @@ def kernels(kernel: KernelText = "", database: Database = None, demo: Demo = Fal
     path = chosen_database(database, demo)
     with opened(path) as store:
         unread: list[str] = []
-        found = [_line(store, one, unread) for one in store.variants(kernel, 1)]
+        pairs_of = cache(store.regime_pairs)  # one reading of a context serves each of its kernels
+        found = [_line(store, one, pairs_of, unread) for one in store.variants(kernel, 1)]
         lines = [line for line in found if line is not None]
         kinds = _kinds(store, unread) if not kernel else []
     complain_unread(unread)
@@ -68,7 +73,7 @@ def kernels(kernel: KernelText = "", database: Database = None, demo: Demo = Fal
         raise refuse_unmatched("measured kernel", "--kernel", kernel, path)
 
 
-def _line(store: Store, one: KernelVariants, unread: list[str]) -> KernelLine | None:
+def _line(store: Store, one: KernelVariants, pairs_of: PairsOf, unread: list[str]) -> KernelLine | None:
     """None, and a sentence in `unread`, for a kernel whose body can't be read."""
     ceilings = store.ceilings(one.context)
     try:
@@ -79,7 +84,7 @@ def _line(store: Store, one: KernelVariants, unread: list[str]) -> KernelLine | 
     floor, bound = floor_us(body, ceilings) if ceilings is not None else (None, "")
     best = one.rows[0] if one.rows else None
     best_us = best.best_us if best is not None else None
-    pairs = store.regime_pairs(one.context).get(one.kernel, [])
+    pairs = pairs_of(one.context).get(one.kernel, [])
     found = fidelity([pairs])
     return KernelLine(
         kernel=one.kernel,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -20,20 +21,16 @@ LARGEST = 2**31 - 1
 """The largest count or seed: what a database and every random generator can hold."""
 
 
-def _given_code(context: typer.Context, code: str) -> str:
-    """Leaves with exit code 2 for a text that was given and says nothing: it isn't the absence of one."""
-    source = context.get_parameter_source("code")
-    if not code.strip() and source is not None and source.name == "COMMANDLINE":
-        raise refuse('--code "" is no program: give Python text whose last statement is a call, or leave it away')
-    return code
+def _not_blank(parameter: str, sentence: str) -> Callable[[typer.Context, str], str]:
+    """What leaves with exit code 2 for a text that was given and says nothing: it isn't the absence of one."""
 
+    def given(context: typer.Context, text: str) -> str:
+        source = context.get_parameter_source(parameter)
+        if not text.strip() and source is not None and source.name == "COMMANDLINE":
+            raise refuse(sentence)
+        return text
 
-def _given_chip(context: typer.Context, chip: str) -> str:
-    """Leaves with exit code 2 for a name that was given and is empty: it isn't the absence of one."""
-    source = context.get_parameter_source("chip")
-    if not chip.strip() and source is not None and source.name == "COMMANDLINE":
-        raise refuse('--target "" names no chip: give one, such as sm_90, or leave it away')
-    return chip
+    return given
 
 
 Code = Annotated[
@@ -41,7 +38,9 @@ Code = Annotated[
     typer.Option(
         metavar="TEXT",
         help="Python text whose last statement is a call; torch, F and nn are in scope.",
-        callback=_given_code,
+        callback=_not_blank(
+            "code", '--code "" is no program: give Python text whose last statement is a call, or leave it away'
+        ),
     ),
 ]
 TargetName = Annotated[
@@ -132,7 +131,7 @@ Chip = Annotated[
         "--target",
         metavar="NAME",
         help="The chip, such as sm_90. Default: the one that the evidence was measured on.",
-        callback=_given_chip,
+        callback=_not_blank("chip", '--target "" names no chip: give one, such as sm_90, or leave it away'),
     ),
 ]
 DeployPtxas = Annotated[

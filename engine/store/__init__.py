@@ -6,6 +6,7 @@ from engine.store.candidates import Candidate, CandidateQuery, Compared, Conditi
 from engine.store.checking import check_database
 from engine.store.connection import upgrade_file
 from engine.store.copies import copy_database
+from engine.store.database_file import is_beside_a_database, is_database, remove_database
 from engine.store.errors import BadRow, StoreError, StoreFull, StoreLocked
 from engine.store.failures import FailureCluster
 from engine.store.forbidden import ForbiddenCorner
@@ -21,7 +22,6 @@ from engine.store.recording import Recording
 from engine.store.records import NodeRecord, RecordedGrouping, RunInfo, StoredRun, node_key
 from engine.store.run_results import KernelResult
 from engine.store.schema import SCHEMA
-from engine.store.standing import is_beside_a_database, is_database
 from engine.store.store import Store
 from engine.store.suggestions import Suggestion
 
@@ -69,6 +69,7 @@ __all__ = [
     "pareto_front",
     "read_document",
     "read_results",
+    "remove_database",
     "upgrade_file",
     "user_data_folder",
 ]

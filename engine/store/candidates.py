@@ -131,13 +131,15 @@ class Candidate:
         return Regime.RANKING if self.deploy_us is None else Regime.DEPLOY
 
 
-_CANDIDATES = """
+_A_TIME = "(deploy_us IS NULL OR (typeof(deploy_us) IN ('real', 'integer') AND deploy_us > 0 AND deploy_us < 9e999))"
+"""What `time_or_none` takes: one deploy row that holds none leaves the candidate its others."""
+_CANDIDATES = f"""
 WITH deployed AS MATERIALIZED (
     SELECT rowid AS number, key, kernel_key, context_key, schedule, min(deploy_us) AS us, deploy_status AS status,
            deploy_registers AS registers, deploy_spills AS spills, deploy_shared_bytes AS shared_bytes,
            deploy_compile_s AS compile_s, deploy_code_bytes AS code_bytes, deploy_error AS error,
            deploy_failure AS failure, deploy_cause AS cause, run, deploy_at AS at
-    FROM node WHERE deploy_status IS NOT NULL AND {deployed} AND {a_time}
+    FROM node WHERE deploy_status IS NOT NULL AND {{deployed}} AND {_A_TIME}
     GROUP BY kernel_key, context_key, schedule
 ), c AS (
     SELECT m.id AS number, m.kernel_key, m.context_key, m.schedule, m.status, m.median_us AS us, m.low_us, m.high_us,
@@ -147,7 +149,7 @@ WITH deployed AS MATERIALIZED (
            m.measured_at, d.key
     FROM measurement AS m LEFT JOIN deployed AS d
     ON d.kernel_key = m.kernel_key AND d.context_key = m.context_key AND d.schedule = m.schedule
-    WHERE {ranked}
+    WHERE {{ranked}}
     UNION ALL
     SELECT -d.number, d.kernel_key, d.context_key, d.schedule, d.status, NULL, NULL, NULL, d.us, d.status,
            d.registers, d.spills, d.shared_bytes, d.compile_s, d.code_bytes, d.error, d.failure, d.cause, d.run, 0,
@@ -156,8 +158,6 @@ WITH deployed AS MATERIALIZED (
     AND m.context_key = d.context_key AND m.schedule = d.schedule)
 )
 """
-_A_TIME = "(deploy_us IS NULL OR (typeof(deploy_us) IN ('real', 'integer') AND deploy_us > 0 AND deploy_us < 9e999))"
-"""What `time_or_none` takes: one deploy row that holds none leaves the candidate its others."""
 _PLACES = (
     "(kernel_key, context_key, schedule) IN (SELECT kernel_key, context_key, schedule FROM measurement "
     "WHERE id IN ({marks}) UNION ALL SELECT kernel_key, context_key, schedule FROM node WHERE rowid IN ({marks}))"
@@ -182,9 +182,7 @@ def candidate_numbers(connection: Connection, query: CandidateQuery) -> array[in
     where = f"WHERE {' AND '.join(terms)}" if terms else ""
     marks = ", ".join("?" for _ in kernels)
     _leave_out_deploys(connection, kernels)
-    candidates = _CANDIDATES.format(
-        deployed=f"kernel_key IN ({marks})", ranked=f"m.kernel_key IN ({marks})", a_time=_A_TIME
-    )
+    candidates = _CANDIDATES.format(deployed=f"kernel_key IN ({marks})", ranked=f"m.kernel_key IN ({marks})")
     sql = f"{candidates} SELECT c.number FROM c {where} ORDER BY {order}, c.number"
     return array("q", (row[0] for row in connection.tuples(sql, [*kernels, *kernels, *parameters])))
 
@@ -216,7 +214,7 @@ def candidate_rows(connection: Connection, numbers: Sequence[int]) -> dict[int, 
     """The rows with these numbers, at most PAGE_LIMIT; one that is gone, or that can't be read, is left out."""
     wanted = list(numbers[:PAGE_LIMIT])
     marks = ", ".join("?" for _ in wanted)
-    sql = _CANDIDATES.format(deployed=_PLACES.format(marks=marks), ranked=f"m.id IN ({marks})", a_time=_A_TIME)
+    sql = _CANDIDATES.format(deployed=_PLACES.format(marks=marks), ranked=f"m.id IN ({marks})")
     rows = connection.rows(f"{sql} {_PAGE}", [*wanted, *(-number for number in wanted), *wanted])
     return {found.number: found for found in connection.readable(rows, _candidate)}
 
@@ -292,8 +290,8 @@ def _text_term(column: str, compared: Compared, value: str, parameters: list[obj
 
 
 def _candidate(row: Row) -> Candidate:
-    regime = Regime.RANKING if row["number"] > 0 else Regime.DEPLOY
-    with named_row(candidate_row(regime, row["number"] if row["number"] > 0 else row["key"], row["kernel_key"])):
+    place = (Regime.RANKING, row["number"]) if row["number"] > 0 else (Regime.DEPLOY, row["key"])
+    with named_row(candidate_row(*place, row["kernel_key"])):
         return checked(_unchecked(row))
 
 

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from sqlite_utils import Database
 
+from engine.store.database_file import check_file, connect_unlocked
 from engine.store.errors import (
     SQLITE_ERRORS,
     BadRow,
@@ -30,7 +31,6 @@ from engine.store.errors import (
 )
 from engine.store.migrations import migrate, schema_version
 from engine.store.schema import APPLICATION_ID, SCHEMA, TABLES
-from engine.store.standing import check_file, connect_unlocked
 
 Row = dict[str, Any]
 Parameters = Sequence[object] | Mapping[str, object]
@@ -178,11 +178,7 @@ def open_connection(
 
 def _connect(path: Path, query: str, waiting: Callable[[], None] | None = None) -> Database:
     connection = sqlite3.connect(
-        f"{path.as_uri()}?{query}",
-        uri=True,
-        timeout=BUSY_S,
-        isolation_level=None,
-        check_same_thread=False,
+        f"{path.as_uri()}?{query}", uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False
     )
     try:
         connection.execute("PRAGMA trusted_schema = OFF")

@@ -84,7 +84,7 @@ def explain(error: Exception, path: Path) -> StoreError:
     if name.startswith("SQLITE_FULL") or (name.startswith("SQLITE_IOERR") and _is_full(path)):
         return _full(path)
     if name.startswith("SQLITE_NOTADB"):
-        return NotADatabase(f"{path} is no SQLite database; name another file")
+        return no_database(path)
     if name.startswith("SQLITE_CORRUPT"):
         return damaged(path, text)
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
@@ -105,6 +105,20 @@ def _explain_os(error: OSError, path: Path) -> StoreError:
             f"{where} can't be written ({error.strerror}); name a database in another folder with --db"
         )
     return StoreError(f"{path}: {error.strerror or error}; name another database with --db")
+
+
+def no_database(path: Path, *, created: bool = False) -> NotADatabase:
+    """The error of a file of another kind; `created` says that one that isn't there would be made."""
+    return NotADatabase(
+        f"{path} is no SQLite database; name another file" + (", and Emmy creates it" if created else "")
+    )
+
+
+def plain_cause(error: Exception) -> str:
+    """What is wrong with a row or a document, for people: Python's words about types say nothing of it."""
+    if isinstance(error, TypeError | AttributeError):
+        return "a value in it is of another kind than it should be"
+    return str(error)
 
 
 def damaged(path: Path, what: str) -> StoreDamaged:

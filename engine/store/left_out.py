@@ -20,15 +20,13 @@ class LeftOut:
         self._store = store
         self._say = say
         self._met = 0
-        self._shown = 0
 
     def tell(self) -> None:
         """Say what was met since the last call."""
         fresh = self._store.left_out[self._met :]
+        room = max(0, SHOWN - self._met)
         self._met += len(fresh)
-        room = SHOWN - self._shown
         for sentence in fresh[:room]:
-            self._shown += 1
             self._say(f"left out: {sentence}")
         if len(fresh) > room:
             few = "" if self._met < MOST_LEFT_OUT else " or more"

@@ -44,8 +44,7 @@ def merge_databases(sources: Sequence[Path], into: Path | None = None) -> list[M
     """Merge the sources, in one new file `into`, or all after the first into the first, which is then changed.
 
     A source is only read, from a read-only folder too; an older schema is upgraded in a copy, a newer one and a damaged
-    file refused, each by the name that it was given. The
-    result appears whole or not at all. Raises StoreError.
+    file refused, each by the name that it was given. The result appears whole or not at all. Raises StoreError.
     """
     with tempfile.TemporaryDirectory(prefix="emmy-merge-") as folder:
         for source in sources:

@@ -64,11 +64,18 @@ def fastest_of(
     connection: Connection, kernel_key: str, schedule: Schedule, context_key: str, regime: Regime
 ) -> Timing | None:
     """The fastest time of one schedule in a regime, with its samples; None where it has no time."""
-    sql = f"{_RANKING} AND schedule = ? AND status = 'ok' ORDER BY median_us"
-    if regime is Regime.DEPLOY:
-        sql = f"{_DEPLOY} AND schedule = ? AND deploy_status = 'ok' ORDER BY deploy_us, key"
-    found = connection.first_readable(sql, (kernel_key, context_key, schedule.key), _of(regime))
+    found = _fastest_where(connection, "schedule = ?", (kernel_key, context_key, schedule.key), regime)
     return found.timing if found is not None else None
+
+
+def _fastest_where(
+    connection: Connection, condition: str, parameters: tuple[str, ...], regime: Regime
+) -> Measurement | None:
+    """The fastest ok row of a kernel and context, the first two of the parameters, that meets a condition."""
+    sql = f"{_RANKING} AND status = 'ok' AND {condition} ORDER BY median_us, schedule"
+    if regime is Regime.DEPLOY:
+        sql = f"{_DEPLOY} AND deploy_status = 'ok' AND {condition} ORDER BY deploy_us, schedule, key"
+    return connection.first_readable(sql, parameters, _of(regime))
 
 
 WITHOUT_CONTROLS = """ AND schedule NOT GLOB '*"ACF":"[0-9a-f]*'"""
@@ -108,10 +115,7 @@ def second_best(
     connection: Connection, kernel_key: str, context_key: str, regime: Regime, schedule: Schedule
 ) -> Measurement | None:
     """The fastest ok measurement of another schedule."""
-    deploy = regime is Regime.DEPLOY
-    status, time = ("deploy_status", "deploy_us") if deploy else ("status", "median_us")
-    sql = f"{_DEPLOY if deploy else _RANKING} AND {status} = 'ok' AND schedule <> ? ORDER BY {time}, schedule"
-    return connection.first_readable(sql, (kernel_key, context_key, schedule.key), _of(regime))
+    return _fastest_where(connection, "schedule <> ?", (kernel_key, context_key, schedule.key), regime)
 
 
 def schedules(connection: Connection, kernel_key: str, context_key: str) -> tuple[Schedule, ...]:

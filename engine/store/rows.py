@@ -14,7 +14,7 @@ from itertools import chain
 from typing import Any
 
 from engine.ir import GraphError
-from engine.store.errors import BadRow
+from engine.store.errors import BadRow, plain_cause
 from engine.store.normalize import normalize_cause
 from engine.store.typed import checked
 from engine.vocabulary import (
@@ -216,12 +216,9 @@ def read_schedules(key: str | None) -> dict[str, Schedule]:
 
 
 def _cause(error: Exception) -> str:
-    """For people: Python's words about types say nothing of a row."""
     if isinstance(error, json.JSONDecodeError):
         return f"a text in it is no JSON ({error.msg[:1].lower()}{error.msg[1:]})"
-    if isinstance(error, TypeError | AttributeError):
-        return "a value in it is of another kind than it should be"
-    return f"it lacks {error}" if isinstance(error, KeyError) else str(error)[:200]
+    return f"it lacks {error}" if isinstance(error, KeyError) else plain_cause(error)[:200]
 
 
 @contextmanager

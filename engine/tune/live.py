@@ -18,7 +18,7 @@ from engine.events import Event, RunFinished, RunState
 from engine.ir.plan import Program
 from engine.measure import CounterReader, Device, open_device
 from engine.prior import Prior, load_libraries
-from engine.store import BadRow, LeftOut, RunInfo, Store
+from engine.store import BadRow, LeftOut, RunInfo, Store, remove_database
 from engine.tune.ahead import Ahead
 from engine.tune.control import Control
 from engine.tune.controlled import ControlledProblem, ControlsRequest, controlled
@@ -119,8 +119,7 @@ def _database(path: Path) -> Iterator[Store]:
                 runs = len(store.runs())
     finally:
         if not existed and not runs:
-            for name in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
-                name.unlink(missing_ok=True)
+            remove_database(path)
 
 
 def _problem(store: Store, code: str, device: Device, ahead: Ahead) -> CapturedProblem:

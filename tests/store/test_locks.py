@@ -26,8 +26,8 @@ from engine.store import (
     upgrade_file,
 )
 from engine.store.connection import _open_frozen, open_connection
+from engine.store.database_file import is_beside_a_database
 from engine.store.schema import SCHEMA
-from engine.store.standing import is_beside_a_database
 
 pytestmark = pytest.mark.skipif(not Path("/proc/locks").exists(), reason="the kernel's list of locks is Linux's")
 

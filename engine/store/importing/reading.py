@@ -8,9 +8,10 @@ import zlib
 from pathlib import Path
 from types import ModuleType
 
+from engine.store.database_file import is_beside_a_database, is_database
+from engine.store.errors import plain_cause
 from engine.store.importing import kernel_tuner_cache, t4
 from engine.store.importing.results import ForeignResults, NotResults
-from engine.store.standing import is_beside_a_database, is_database
 
 FORMATS: tuple[ModuleType, ...] = (kernel_tuner_cache, t4)
 """Each has NAME, recognizes(document), names_kernel(document) and read(document, name, gpu)."""
@@ -36,7 +37,9 @@ def read_results(
             except NotResults as error:
                 raise NotResults(f"{path} is not imported: {error}") from None
             except (ValueError, TypeError, OverflowError, AttributeError) as error:
-                raise NotResults(f"{path} is not imported: it is no sound {known.NAME} file ({_what(error)})") from None
+                raise NotResults(
+                    f"{path} is not imported: it is no sound {known.NAME} file ({plain_cause(error)})"
+                ) from None
     names = " and ".join(f"{known.NAME} files" for known in FORMATS)
     raise NotResults(f"{path} is of no known format; files of `emmy export`, {names} can be imported")
 
@@ -73,10 +76,3 @@ def read_document(path: Path) -> dict[str, object]:
     if not isinstance(document, dict):
         raise NotResults(f"{path} is JSON, but no object; it is not of a known format")
     return document
-
-
-def _what(error: Exception) -> str:
-    """What is wrong with a document, for people: Python's words about types say nothing of it."""
-    if isinstance(error, TypeError | AttributeError):
-        return "a value in it is of another kind than it should be"
-    return str(error)

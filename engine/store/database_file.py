@@ -4,7 +4,7 @@ POSIX drops every lock that a process has on a file when the process closes any 
 with `open` would so take the locks away from each connection of this process, and the next process to close the
 database would delete the write-ahead log under them (https://sqlite.org/howtocorrupt.html, 2.2). SQLite's own
 connections know of each other, so they are the only ones that touch a database file here; tests/store/test_locks.py
-holds every function that takes a path to it.
+holds every function that looks at one to it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from engine.store.errors import NotADatabase, StoreMissing, StoreReadOnly, StoreUnreadable
+from engine.store.errors import NotADatabase, StoreMissing, StoreReadOnly, StoreUnreadable, no_database
 
 _BESIDE = ("-wal", "-shm", "-journal")
 _PAGE = 512
@@ -68,7 +68,7 @@ def check_file(path: Path, *, read_only: bool, create: bool) -> None:
         raise StoreUnreadable(f"{path} can't be read; ask its owner for access, or name another database with --db")
     elif path.stat().st_size:
         if not is_database(path):
-            raise NotADatabase(no_database(path, create=create and not read_only))
+            raise no_database(path, created=create and not read_only)
     elif read_only or not create:
         raise NotADatabase(f"{path} is empty; `emmy tune --db {path}` fills it")
     if not read_only:
@@ -80,6 +80,7 @@ def check_file(path: Path, *, read_only: bool, create: bool) -> None:
                 )
 
 
-def no_database(path: Path, *, create: bool) -> str:
-    """The sentence about a file of another kind; a file that isn't there is created only where `create` says so."""
-    return f"{path} is no SQLite database; name another file" + (", and Emmy creates it" if create else "")
+def remove_database(path: Path) -> None:
+    """Take away the file and what SQLite keeps beside it, as far as they are there. Raises OSError."""
+    for suffix in ("", *_BESIDE):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
