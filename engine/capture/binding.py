@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ from engine.capture.files import example_call
 from engine.capture.meta import user_code
 from engine.capture.models import arguments_of, build_model, layer_of, model_inputs
 from engine.capture.target import FileTarget, ModelTarget, ParsedTarget, Target
-from engine.capture.trace import TakeOut
+from engine.capture.trace import NAMES_OF_CODE, TakeOut
 
 INTEGER_REACH = 16
 """Integers that are fed lie below this: positions and tokens that every model has."""
@@ -80,7 +79,7 @@ def _namespace(target: ParsedTarget) -> dict[str, Any]:
     name: torch.compile looks there for what a function reads that a module calls."""
     name = f"code_{hashlib.sha256(target.text.encode()).hexdigest()[:16]}"
     module = ModuleType(name)
-    vars(module).update(torch=torch, F=nn.functional, nn=nn, math=math, __name__="__main__")
+    vars(module).update(NAMES_OF_CODE)
     exec(compile(target.statements, "<code>", "exec"), vars(module))
     module.__name__ = name
     sys.modules[name] = module

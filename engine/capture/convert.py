@@ -18,7 +18,7 @@ from torch.fx import Node
 from engine.capture.aten import HANDLERS
 from engine.capture.calls import call, is_callable
 from engine.capture.errors import NoTensorInputError, UnsupportedOpError, UnsupportedTensorError
-from engine.capture.feeding import CALLED
+from engine.capture.feeding import part_name
 from engine.capture.lowering import Lowering, Value
 from engine.ir.graph import DTYPE_BYTES, Graph, TensorSpec
 from engine.ir.shapes import GraphError
@@ -149,10 +149,15 @@ def _labels(program: ExportedProgram) -> dict[str, str]:
     labels: dict[str, str] = {}
     for spec in program.graph_signature.input_specs:
         if spec.kind in (InputKind.PARAMETER, InputKind.BUFFER):
-            labels[str(getattr(spec.arg, "name", ""))] = str(spec.target).removeprefix(f"{CALLED}.")
+            labels[str(getattr(spec.arg, "name", ""))] = part_name(spec.target)
         elif spec.kind is InputKind.CONSTANT_TENSOR:
             labels[str(getattr(spec.arg, "name", ""))] = f"captured{len(labels)}"
     return labels
+
+
+def buffer_changed(target: str | None) -> UnsupportedOpError:
+    """The error for a call that writes to a buffer of the function."""
+    return UnsupportedOpError(f"The call changes the buffer {part_name(target)}: call .eval() on the module first.")
 
 
 def _finish(low: Lowering, program: ExportedProgram, values: dict[Node, Any]) -> Graph:
@@ -160,7 +165,7 @@ def _finish(low: Lowering, program: ExportedProgram, values: dict[Node, Any]) ->
     returned: list[int] = []
     for spec, node in zip(program.graph_signature.output_specs, output.args[0], strict=True):
         if spec.kind is OutputKind.BUFFER_MUTATION:
-            raise UnsupportedOpError(f"The call changes the buffer {spec.target}: call .eval() on the module first.")
+            raise buffer_changed(spec.target)
         if spec.kind is OutputKind.USER_OUTPUT and node is not None:
             value = values.get(node) if isinstance(node, Node) else None
             if not isinstance(value, Value):

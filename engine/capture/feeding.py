@@ -17,6 +17,11 @@ CALLED = "_called"
 """The name under which a fed module is a part of its call; no label says it."""
 
 
+def part_name(target: str | None) -> str:
+    """What the user calls a part of the function: its name in the call, without CALLED."""
+    return str(target).removeprefix(f"{CALLED}.")
+
+
 @dataclass(frozen=True, slots=True)
 class Feed:
     """Arguments taken apart: `tensors` with a label each, and how they and the other leaves are put together."""

@@ -18,10 +18,10 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.utils import _pytree as pytree
 
-from engine.capture.convert import convert, created_in
+from engine.capture.convert import buffer_changed, convert, created_in
 from engine.capture.errors import CaptureError, DataDependentError, UnsupportedOpError, UnsupportedTensorError
 from engine.capture.export import allows_tf32, export
-from engine.capture.feeding import CALLED, Feed
+from engine.capture.feeding import CALLED, Feed, part_name
 from engine.capture.meta import DATA_TEXT, is_data_dependent
 from engine.capture.quiet import quiet
 from engine.capture.reading import Reading
@@ -138,9 +138,7 @@ def _refuse_side_effects(exported: ExportedProgram) -> None:
         if spec.kind is OutputKind.USER_INPUT_MUTATION:
             raise UnsupportedOpError("The call changes one of its arguments in place, which kernels here don't.")
         if spec.kind is OutputKind.BUFFER_MUTATION:
-            raise UnsupportedOpError(
-                f"The call changes the buffer {_part(spec.target)}: call .eval() on the module first."
-            )
+            raise buffer_changed(spec.target)
     created = created_in(exported)
     if created:
         raise UnsupportedOpError(f"The call draws values of its own (aten.{created}): no kernel is generated for that.")
@@ -151,7 +149,7 @@ def _held(exported: ExportedProgram) -> dict[str, tuple[str, torch.Tensor]]:
     found: dict[str, tuple[str, torch.Tensor]] = {}
     for spec in exported.graph_signature.input_specs:
         name, target = str(getattr(spec.arg, "name", "")), str(spec.target)
-        label = _part(target)
+        label = part_name(target)
         if spec.kind is InputKind.PARAMETER or (spec.kind is InputKind.BUFFER and target in exported.state_dict):
             found[name] = (label, exported.state_dict[target].detach())
         elif spec.kind in (InputKind.BUFFER, InputKind.CONSTANT_TENSOR):
@@ -159,11 +157,6 @@ def _held(exported: ExportedProgram) -> dict[str, tuple[str, torch.Tensor]]:
             assert isinstance(tensor, torch.Tensor)
             found[name] = (label, tensor.detach())
     return found
-
-
-def _part(target: str | None) -> str:
-    """What the user calls a part of the function."""
-    return str(target).removeprefix(f"{CALLED}.")
 
 
 def _place(tensors: tuple[torch.Tensor, ...]) -> str:

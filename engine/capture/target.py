@@ -61,7 +61,12 @@ class TargetOptions:
 
     def difference_text(self) -> str:
         """What of it isn't the default; a file's function is fed its own examples, and seldom asks for these."""
-        shown = (("--dtype", self.dtype, "bfloat16"), ("--seq-len", self.seq_len, 512), ("--batch", self.batch, 1))
+        plain = TargetOptions()
+        shown = (
+            ("--dtype", self.dtype, plain.dtype),
+            ("--seq-len", self.seq_len, plain.seq_len),
+            ("--batch", self.batch, plain.batch),
+        )
         return "".join(f" {name} {value}" for name, value, default in shown if value != default)
 
 

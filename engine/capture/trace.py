@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -31,6 +32,9 @@ _CHAIN = frozenset(
     }
 )
 
+NAMES_OF_CODE: Mapping[str, Any] = {"torch": torch, "F": nn.functional, "nn": nn, "math": math, "__name__": "__main__"}
+"""Globals that code finds without importing them; it runs as a script does."""
+
 
 def trace(target: Target, device: str) -> Program:
     """The program of a target, on `device` unless its text names another one. Raises CaptureError."""
@@ -46,7 +50,7 @@ def _trace_code(target: ParsedTarget, device: str) -> Program:
     devices: list[str] = []
     mode = OnMeta(devices)
     with torch.no_grad(), mode, user_code():
-        namespace: dict[str, Any] = {"torch": torch, "F": nn.functional, "nn": nn, "math": math, "__name__": "__main__"}
+        namespace = dict(NAMES_OF_CODE)
         exec(compile(target.statements, "<code>", "exec"), namespace)
         call = _Call(target.call, namespace, devices)
         call(*(tensor for _, tensor in call.inputs))

@@ -88,8 +88,7 @@ class CompiledCall:
         """Run one call. Raises TrainingError where gradients are wanted, and what the function itself raises."""
         if is_transformed():
             return self.function(*args, **kwargs)
-        leaves, structure = pytree.tree_flatten((tuple(args), dict(kwargs)))
-        tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+        leaves, tensors, structure = _taken_apart(args, kwargs)
         odd = unsuitable(tensors)
         if odd:
             self._say(odd)
@@ -99,7 +98,7 @@ class CompiledCall:
         with torch.no_grad(), self._lock:
             for _ in range(2):
                 key = self._key(args, kwargs, leaves, tensors, structure)
-                entry = self._entry(key, args, kwargs) if self._follows(tensors, learns) else None
+                entry = self._entry(key, args, kwargs, tensors) if self._follows(tensors, learns) else None
                 if entry is None:
                     break
                 if learns and self._wants_gradients(entry, args, kwargs):
@@ -112,8 +111,7 @@ class CompiledCall:
 
     def prepare(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """Build the signature of a call without making it."""
-        leaves, structure = pytree.tree_flatten((tuple(args), dict(kwargs)))
-        tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+        leaves, tensors, structure = _taken_apart(args, kwargs)
         odd = unsuitable(tensors)
         if odd:
             self._say(odd)
@@ -121,7 +119,7 @@ class CompiledCall:
             with torch.no_grad(), self._lock:
                 key = self._key(args, kwargs, leaves, tensors, structure)
                 if self._follows(tensors, False):
-                    self._entry(key, args, kwargs)
+                    self._entry(key, args, kwargs, tensors)
 
     def _key(
         self,
@@ -162,7 +160,13 @@ class CompiledCall:
         self._state = state
         return self._states[state]
 
-    def _entry(self, key: tuple[object, ...], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Deployed | None:
+    def _entry(
+        self,
+        key: tuple[object, ...],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        tensors: Sequence[torch.Tensor],
+    ) -> Deployed | None:
         if self._failures >= GIVES_UP or self._is_unwatchable():
             return None
         if key not in self._entries:
@@ -170,22 +174,19 @@ class CompiledCall:
                 self._say(f"more than {SIGNATURES_LIMIT} signatures: further ones run in eager")
                 return None
             before = self._failures
-            entry = self._shared(args) or self._build(args, kwargs)
+            entry = self._shared(args, tensors) or self._build(args, kwargs)
             if self._failures > before:
                 return entry
             self._entries[key] = entry
             if entry is not None and self.pool is not None:
-                tensors = [
-                    leaf for leaf in pytree.tree_leaves((tuple(args), dict(kwargs))) if isinstance(leaf, torch.Tensor)
-                ]
                 self.pool.keep(self.settings, tensors, self.fixed, entry)
         return self._entries[key]
 
-    def _shared(self, args: Sequence[Any]) -> Deployed | None:
+    def _shared(self, args: Sequence[Any], tensors: Sequence[torch.Tensor]) -> Deployed | None:
         """What another graph of torch.compile was given for the same program."""
         if self.pool is None:
             return None
-        return self.pool.find(self.settings, self.function, tuple(args), _tensors_of(args), self.fixed, self._state)
+        return self.pool.find(self.settings, self.function, tuple(args), tensors, self.fixed, self._state)
 
     def _is_unwatchable(self) -> bool:
         if self._state is None or not self._state.problem:
@@ -312,8 +313,10 @@ def emmy_backend(
     return made
 
 
-def _tensors_of(args: Sequence[Any]) -> list[torch.Tensor]:
-    return [leaf for leaf in pytree.tree_leaves(tuple(args)) if isinstance(leaf, torch.Tensor)]
+def _taken_apart(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], list[torch.Tensor], Any]:
+    """The leaves of a call, the tensors among them, and how the leaves lie in it."""
+    leaves, structure = pytree.tree_flatten((tuple(args), dict(kwargs)))
+    return leaves, [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)], structure
 
 
 def _fixed(module: torch.fx.GraphModule) -> frozenset[int]:

@@ -156,9 +156,11 @@ def receive_schedules(store: Store, content: ScheduleFile, who: str) -> Received
     for key in dict.fromkeys(one.kernel_key for one in fits):
         store.record_kernel(content.kernels[key])
     own = [one for one in fits if one.context.key in contexts]
-    left_out += [f"the pin of {one.schedule}: {reason}" for one in own if (reason := _without_bytes(store, one))]
+    # a file carries the hash of ptxas controls, and a person their bytes
+    asked = [(one, controls_unusable_because(one.schedule, store, one.context.key)) for one in own if one.pin]
+    left_out += [f"the pin of {one.schedule}: {reason}" for one, reason in asked if reason]
     evidence = store.record_evidence([result for one in own for result in one.evidence])
-    pinned = [one for one in own if one.pin is not None and not _without_bytes(store, one)]
+    pinned = [one for one, reason in asked if not reason]
     pins = [change for one in pinned if (change := _pinned(store, one, who)) is not None]
     strange = [one for one in fits if one.context.key not in contexts]
     suggested = store.suggest([_suggestion(one, here) for one in strange])
@@ -173,11 +175,6 @@ def _pinned(store: Store, one: FileSchedule, who: str) -> PinChange | None:
         return None
     note = renamed(one.pin.note, one.pin.author, who)
     return store.record_pin(one.kernel_key, one.schedule, one.context.key, author=who, note=note)
-
-
-def _without_bytes(store: Store, one: FileSchedule) -> str:
-    """Why a pin's ptxas controls can't be applied here, or "": a file carries their hash, and a person their bytes."""
-    return controls_unusable_because(one.schedule, store, one.context.key) if one.pin is not None else ""
 
 
 def _suggestion(one: FileSchedule, here: Context | None) -> Suggestion:

@@ -7,7 +7,7 @@ contexts are decided one by one and compared.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from engine.codegen import declined_because, illegal_because, is_generated
@@ -22,6 +22,7 @@ from engine.store import Store
 from engine.vocabulary import Regime, Schedule, Target
 
 _BY_STRENGTH = {Regime.DEPLOY: Source.DEPLOY, Regime.RANKING: Source.RANKING}
+_PREDICTED = (Source.PRIOR, Source.FIRST)
 
 
 class DeploymentError(ValueError):
@@ -98,8 +99,7 @@ class Deployment:
     def predicted(self) -> list[str]:
         """Names of the forks and kernels that no measurement and no pin decides."""
         forks = [item.fork for item in self.forks if item.source is ForkSource.PRIOR]
-        weak = (Source.PRIOR, Source.FIRST)
-        kernels = [kernel_name(k.kernel) for k in self.kernels if k.chosen is not None and k.chosen.source in weak]
+        kernels = [kernel_name(k.kernel) for k in self.kernels if k.chosen and k.chosen.source in _PREDICTED]
         return forks + kernels
 
 
@@ -201,27 +201,30 @@ def _preferred(decided: Sequence[Deployment], usable: Mapping[str, bool]) -> Dep
 
 def _refuse_pins(chosen: Deployment, store: Store, places: Sequence[str], controls: ControlsHere) -> None:
     """Raises PinnedControlsError for a kernel whose only pin has controls that can't be applied."""
-    for item in chosen.kernels:
-        if item.chosen is None or item.chosen.source is Source.PIN:
-            continue
-        for key in places:
-            for line in pin_lines(item.kernel, store, key, chosen.target):
-                reason = controls.unusable_because(line.schedule, store, key)
-                if reason:
-                    name = kernel_name(item.kernel)
-                    raise PinnedControlsError(
-                        f"{name} is pinned with ptxas controls, and {_inside(reason)}; or unpin it"
-                    )
+    for kernel, key, line in _passed_over_pins(chosen, store, places):
+        reason = controls.unusable_because(line.schedule, store, key)
+        if reason:
+            raise PinnedControlsError(
+                f"{kernel_name(kernel)} is pinned with ptxas controls, and {_inside(reason)}; or unpin it"
+            )
 
 
 def _refuse_illegal_pins(chosen: Deployment, store: Store, places: Sequence[str]) -> None:
     """Raises UnfollowedPinError for a kernel that a pin would decide, were it legal on the chip."""
+    for kernel, _, line in _passed_over_pins(chosen, store, places):
+        if illegal_because(kernel, line.schedule, chosen.target):
+            raise UnfollowedPinError(f"{illegal_line_text(kernel, line)}; pin another, or unpin it")
+
+
+def _passed_over_pins(
+    chosen: Deployment, store: Store, places: Sequence[str]
+) -> Iterator[tuple[Kernel, str, Evidence]]:
+    """Each pin, with its context, of the kernels that something else decides."""
     for item in chosen.kernels:
-        if item.chosen is None or item.chosen.source is Source.PIN:
-            continue
-        for line in (line for key in places for line in pin_lines(item.kernel, store, key, chosen.target)):
-            if illegal_because(item.kernel, line.schedule, chosen.target):
-                raise UnfollowedPinError(f"{illegal_line_text(item.kernel, line)}; pin another, or unpin it")
+        if item.chosen is not None and item.chosen.source is not Source.PIN:
+            for key in places:
+                for line in pin_lines(item.kernel, store, key, chosen.target):
+                    yield item.kernel, key, line
 
 
 def illegal_line_text(kernel: Kernel, line: Evidence) -> str:
@@ -272,7 +275,7 @@ def kernel_choice(
     for line in evidence_lines(kernel, store, context_key, target, prior, controls):
         if line.source is Source.PIN and not pins:
             continue
-        if chosen is not None and not every_line and line.source in (Source.PRIOR, Source.FIRST):
+        if chosen is not None and not every_line and line.source in _PREDICTED:
             break
         lines.append(line)
         if chosen is None and not line.illegal:
@@ -340,7 +343,7 @@ def _sum_us(kernels: Sequence[KernelChoice], recorded: float | None) -> float | 
 
 
 def _is_timed(line: Evidence) -> bool:
-    return line.us is not None and line.source not in (Source.PRIOR, Source.FIRST)
+    return line.us is not None and line.source not in _PREDICTED
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ from torch.nn.modules import module as of_modules
 
 from engine.capture.export import allows_tf32
 from engine.deploy.codes import Said
-from engine.deploy.kinds import PLAIN_TENSORS, kind_of
+from engine.deploy.kinds import odd_kind
 from engine.deploy.reaching import Reach
 from engine.deploy.restoring import Holder, Saved
 from engine.deploy.watching import Watch
@@ -92,7 +92,5 @@ def _of_default_device() -> int:
 
 def unsuitable(tensors: Sequence[torch.Tensor]) -> str:
     """What kind of tensor is among these that no kernel takes, in words; "" if there is none."""
-    for tensor in tensors:
-        if type(tensor) not in PLAIN_TENSORS or tensor.layout is not torch.strided or tensor.is_nested:
-            return f"a tensor among its arguments is of the kind {kind_of(tensor)}"
-    return ""
+    odd = odd_kind(tensors)
+    return f"a tensor among its arguments is of the kind {odd}" if odd else ""

@@ -11,7 +11,7 @@ import sys
 import threading
 import types
 import weakref
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from engine.deploy.watching import ABSENT
 PLAIN = frozenset(
     {int, bool, str, types.NoneType, bytes, torch.dtype, torch.device, torch.layout, torch.memory_format, range, slice}
 )
-PLAIN_TENSORS = frozenset({torch.Tensor, nn.Parameter})
+_PLAIN_TENSORS = frozenset({torch.Tensor, nn.Parameter})
 """Classes of tensors that do what torch's operations say."""
 _LIBRARIES = frozenset({"torch", "numpy", "triton", *sys.stdlib_module_names}) - {"__main__"}
 _STANDARD_FOLDER = str(Path(functools.__file__).parent)
@@ -32,6 +32,9 @@ CLOSED = frozenset({"logging", "threading", "_thread", "inspect", "ast"})
 """What of the standard library is no part of a computation: see `changes_unseen` for what of it is."""
 _CHANGE_UNSEEN = frozenset({"multiprocessing", "concurrent", "asyncio", "threading", "ctypes", "_ctypes"})
 _LOCKS = (type(threading.Lock()), type(threading.RLock()))
+_LOGGERS = (logging.Logger, logging.LoggerAdapter)
+ASKED = (*_LOCKS, *_LOGGERS)
+"""Kinds of which `changes_unseen` depends on the names that code says."""
 _ASKS_OF_LOCKS = frozenset({"locked", "acquire"})
 _ASKS_OF_LOGGERS = frozenset({"level", "disabled", "isEnabledFor", "getEffectiveLevel", "hasHandlers", "handlers"})
 _DRAW = (random.Random, np.random.Generator, np.random.RandomState, np.random.BitGenerator, torch.Generator)
@@ -80,11 +83,14 @@ def typed(value: object) -> tuple[type, object]:
     return type(value), bits(value) if plain else Same(value)
 
 
-def kind_of(tensor: torch.Tensor) -> str:
-    """What kind of tensor it is, in words: its class, or its layout."""
-    if type(tensor) not in PLAIN_TENSORS:
-        return type(tensor).__name__
-    return "nested" if tensor.is_nested else str(tensor.layout).removeprefix("torch.")
+def odd_kind(tensors: Iterable[torch.Tensor]) -> str:
+    """The kind, its class or its layout, of the first of these that no kernel takes, in words; "" if there is none."""
+    for tensor in tensors:
+        if type(tensor) not in _PLAIN_TENSORS:
+            return type(tensor).__name__
+        if tensor.layout is not torch.strided or tensor.is_nested:
+            return "nested" if tensor.is_nested else str(tensor.layout).removeprefix("torch.")
+    return ""
 
 
 def root_of(kind: type) -> str:
@@ -94,13 +100,15 @@ def root_of(kind: type) -> str:
 
 def is_installed(function: types.FunctionType) -> bool:
     """Whether the function is of an installed package, rather than the user's own; code may be made of a text there."""
-    file = f"{function.__code__.co_filename} {function.__globals__.get('__file__')}"
-    return "site-packages" in file or "dist-packages" in file
+    return _in_packages(f"{function.__code__.co_filename} {function.__globals__.get('__file__')}")
 
 
 def is_installed_class(kind: type) -> bool:
     """The same of a class."""
-    file = str(getattr(sys.modules.get(kind.__module__), "__file__", None))
+    return _in_packages(str(getattr(sys.modules.get(kind.__module__), "__file__", None)))
+
+
+def _in_packages(file: str) -> bool:
     return "site-packages" in file or "dist-packages" in file
 
 
@@ -130,7 +138,7 @@ def changes_unseen(value: object, names: Collection[str]) -> bool:
         return True
     if isinstance(value, _LOCKS):
         return not _ASKS_OF_LOCKS.isdisjoint(names)
-    if isinstance(value, logging.Logger | logging.LoggerAdapter):
+    if isinstance(value, _LOGGERS):
         return not _ASKS_OF_LOGGERS.isdisjoint(names)
     return root_of(type(value)) in _CHANGE_UNSEEN and not isinstance(value, threading.local)
 

@@ -17,7 +17,6 @@ import builtins
 import collections
 import contextvars
 import functools
-import logging
 import operator
 import sys
 import threading
@@ -33,11 +32,11 @@ from torch.fx._lazy_graph_module import _LazyGraphModule
 from engine.deploy.codes import Said, imported, names_of_getter, said
 from engine.deploy.compiled import HOOKS
 from engine.deploy.kinds import (
+    ASKED,
     BINDING,
     CLOSED,
     MARKS_OF_CHANGE,
     PLAIN,
-    PLAIN_TENSORS,
     Same,
     bits,
     changes_unseen,
@@ -46,7 +45,7 @@ from engine.deploy.kinds import (
     is_installed,
     is_installed_class,
     is_library,
-    kind_of,
+    odd_kind,
     parts_of,
     root_of,
     slots_of,
@@ -63,7 +62,6 @@ MOST_INSTALLED = 2_000
 """The same for what is reached only through the globals of installed packages: beyond that they are as libraries."""
 _OWN = "engine"
 _BYTES = frozenset({np.ndarray, bytearray, array.array, memoryview})
-_ASKED = (type(threading.Lock()), type(threading.RLock()), logging.Logger, logging.LoggerAdapter)  # see changes_unseen
 _UNREAD = frozenset(
     {
         *("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "_backward_pre_hooks"),
@@ -182,7 +180,7 @@ class Reach:
             self.names.update(names_of_getter(value))
         elif changes_unseen(value, ()):
             self._refuse_kind(value, name)
-        elif isinstance(value, _ASKED):
+        elif isinstance(value, ASKED):
             self._asked.append((value, name))
         elif root_of(type(value)) not in CLOSED:
             self._object(value, name)
@@ -386,8 +384,9 @@ class Reach:
             self._holders.append(Holder(name, item, kept))
 
     def _tensor(self, tensor: torch.Tensor, name: str) -> None:
-        if type(tensor) not in PLAIN_TENSORS or tensor.layout is not torch.strided or tensor.is_nested:
-            self._refuse(f"it reaches a tensor of the kind {kind_of(tensor)}{f' ({name})' if name else ''}")
+        odd = odd_kind((tensor,))
+        if odd:
+            self._refuse(f"it reaches a tensor of the kind {odd}{f' ({name})' if name else ''}")
             return
         self.watch.tensors.append(tensor)
         self.marks.append(about(tensor))

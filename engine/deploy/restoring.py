@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from engine.deploy.kinds import content_of
 from engine.deploy.watching import ABSENT
 
 _COMPARED = (int, float, bool, str, types.NoneType, complex, bytes, torch.dtype, torch.device)
@@ -50,7 +51,7 @@ def _restored(holder: Holder) -> Iterator[str]:
             # what a trial put there may be no real tensor; that it is computed again changes nothing
             item.cache_clear()
     elif isinstance(item, types.CellType):
-        if _content(item) is not kept:
+        if content_of(item) is not kept:
             if kept is ABSENT:
                 del item.cell_contents
             else:
@@ -109,13 +110,6 @@ def _alike(now: Any, old: Any) -> bool:
     if isinstance(now, dict):
         return list(now) == list(old) and all(map(_alike, now.values(), old.values()))
     return type(now) in _COMPARED and bool(now == old)
-
-
-def _content(cell: types.CellType) -> object:
-    try:
-        return cell.cell_contents
-    except ValueError:  # it is empty yet
-        return ABSENT
 
 
 def _unchanged(item: torch.Tensor, kept: torch.Tensor, version: int) -> bool:

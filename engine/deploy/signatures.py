@@ -42,8 +42,8 @@ class ChangesItself(Unsuitable):
 class Deployed:
     """A call of one signature that runs: give it the tensors among the arguments, in order.
 
-    `held` are tensors that the function holds and the kernels read; `learns` says that one of them wants gradients.
-    `asked` says whether that is known of what the function makes itself.
+    `learns` says that a tensor that the function holds and the kernels read wants gradients, `asked` whether that is
+    known of what the function makes itself.
     """
 
     live: LiveProgram
@@ -52,10 +52,6 @@ class Deployed:
     strides: tuple[tuple[int, ...], ...]
     learns: bool = False
     asked: bool = False
-
-    @property
-    def held(self) -> list[torch.Tensor]:
-        return [source for source in self.live.sources if isinstance(source, torch.Tensor)]
 
     def inputs(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """The program's inputs, in its order."""

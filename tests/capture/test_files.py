@@ -91,6 +91,16 @@ def test_dtypes_that_do_not_fit_are_one_sentence(folder: Path) -> None:
         captured(folder, "Block")
 
 
+def test_a_buffer_that_changes_has_its_own_name(folder: Path) -> None:
+    text = FILE + "\nclass Counted(nn.Module):\n"
+    text += (
+        "    def __init__(self):\n        super().__init__()\n        self.register_buffer('seen', torch.zeros(16))\n"
+    )
+    text += "    def forward(self, x):\n        self.seen.add_(1)\n        return x + self.seen\n"
+    with pytest.raises(UnsupportedOpError, match="changes the buffer seen:"):
+        captured(folder, "Counted", text, dtype="float32")
+
+
 def test_an_attribute_may_be_dotted_and_neighbours_are_found(folder: Path) -> None:
     program = captured(folder, "Names.scaled", batch=1)
     assert [op.attribute("value") for op in program.graph.ops if op.kind == "constant"] == [3.0]
