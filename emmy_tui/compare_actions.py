@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from emmy_tui.action import COMPARE, Action, Group, Now, because, on_tabs
+from emmy_tui.action import COMPARE, Action, Group, Now, on_tabs
+from emmy_tui.row_actions import no_row
 
 _HERE = (COMPARE,)
-_NOTHING = because("Two runs are compared here; o takes the second one from another database")
 
 
 def _has_pair(now: Now) -> bool:
@@ -17,8 +17,8 @@ def _has_runs(now: Now) -> bool:
 
 
 COMPARE_ACTIONS: tuple[Action, ...] = (
-    on_tabs(_HERE, "run_a", ("a",), "Run A", "Choose the run that is A", Group.COMPARE, _has_runs, _NOTHING, footer=4),
-    on_tabs(_HERE, "run_b", ("b",), "Run B", "Choose the run that is B", Group.COMPARE, _has_runs, _NOTHING, footer=4),
+    on_tabs(_HERE, "run_a", ("a",), "Run A", "Choose the run that is A", Group.COMPARE, _has_runs, no_row, footer=4),
+    on_tabs(_HERE, "run_b", ("b",), "Run B", "Choose the run that is B", Group.COMPARE, _has_runs, no_row, footer=4),
     on_tabs(
         _HERE,
         "open_other",
@@ -36,7 +36,7 @@ COMPARE_ACTIONS: tuple[Action, ...] = (
         "A becomes B, where both are in one database",
         Group.COMPARE,
         _has_pair,
-        _NOTHING,
+        no_row,
         footer=8,
     ),
     on_tabs(
@@ -47,7 +47,7 @@ COMPARE_ACTIONS: tuple[Action, ...] = (
         "The kernels in the order of the run, by ratio, or by time",
         Group.COMPARE,
         _has_pair,
-        _NOTHING,
+        no_row,
         footer=8,
     ),
     on_tabs(
@@ -58,7 +58,7 @@ COMPARE_ACTIONS: tuple[Action, ...] = (
         "Turn the order of the compared kernels round",
         Group.COMPARE,
         _has_pair,
-        _NOTHING,
+        no_row,
         footer=12,
     ),
 )

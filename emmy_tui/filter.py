@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from emmy_tui.quantity import BadQuantity, Measure, read_quantity
-from engine.knobs import KNOBS
+from engine.knobs import KNOBS, near_names
 from engine.store import Compared, Condition
 
 
@@ -45,7 +44,7 @@ _NUMBERS = {
     "low": ("low", Measure.TIME),
     "high": ("high", Measure.TIME),
 }
-_TEXTS = {"by": "by", "st": "st", "failure": "failure", "cause": "cause", "run": "run", "regime": "regime"}
+_TEXTS = ("by", "st", "failure", "cause", "run", "regime")
 _ALSO = {"registers": "regs", "spills": "spill", "shared": "smem", "err": "error", "status": "st", "off": OFF}
 """Other words for a name."""
 _REGIMES = {"ranking": "ranking", "deploy": "deploy"}
@@ -109,7 +108,7 @@ def _condition(name: str, compared: Compared, value: str, knobs: Collection[str]
         field, measure = _NUMBERS[plain]
         return _number(field, name, compared, value, measure)
     if plain in _TEXTS:
-        return _text(_TEXTS[plain], name, compared, value)
+        return _text(plain, name, compared, value)
     knob = _knob(name, knobs)
     if compared in (Compared.IS, Compared.IS_NOT):
         return Condition(knob, compared, value)
@@ -154,16 +153,7 @@ def _knob(name: str, knobs: Collection[str]) -> str:
     same = next((known for known in (*KNOBS, *knobs) if known.casefold() == name.casefold()), None)
     if same is not None:
         return same
-    near = near_names(name, (*KNOBS, *knobs, *NAMES))
+    near = near_names(name, (*KNOBS, *knobs, *NAMES), NEAR, ALIKE)
     if near:
         raise BadFilter(f"{name} is no column and no knob here: perhaps {', '.join(near)}")
     raise BadFilter(f"{name} is no column and no knob: write one of {', '.join(NAMES)}, or a knob such as BLOCK_M")
-
-
-def near_names(name: str, names: Collection[str]) -> list[str]:
-    """The names that somebody may have meant: those of these initials, then those that are spelt alike."""
-    by_text = {one.casefold(): one for one in names}
-    wanted = name.casefold()
-    initials = [one for text, one in by_text.items() if "".join(part[:1] for part in text.split("_")) == wanted]
-    alike = get_close_matches(wanted, by_text, NEAR, ALIKE)
-    return list(dict.fromkeys([*initials, *(by_text[text] for text in alike)]))[:NEAR]

@@ -15,10 +15,10 @@ from emmy_tui import format as fmt
 from emmy_tui.dialogs import Dialog, TextPanel
 from emmy_tui.knob_words import short_words
 from emmy_tui.text import Line, Tone, clean, crop, right
+from emmy_tui.variant_query import pages
 from emmy_tui.view import View
 from emmy_tui.widgets.panel import ListPanel
 from engine.store import Candidate, Store
-from engine.store.candidates import PAGE_LIMIT
 
 
 def front(rows: Iterable[Candidate]) -> list[Candidate]:
@@ -36,9 +36,8 @@ def read_front(numbers: Sequence[int]) -> Callable[[Store], list[Candidate]]:
 
     def question(store: Store) -> list[Candidate]:
         chosen: list[Candidate] = []
-        for start in range(0, len(numbers), PAGE_LIMIT):
-            page = store.candidate_rows(numbers[start : start + PAGE_LIMIT])
-            chosen = front([*chosen, *page.values()])
+        for page in pages(store, numbers):
+            chosen = front([*chosen, *page])
         return chosen
 
     return question

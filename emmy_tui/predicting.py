@@ -16,6 +16,12 @@ from engine.vocabulary import Target
 LOG = logging.getLogger("emmy_tui")
 
 
+def time_beside(row: Candidate) -> float | None:
+    """The measured us that a prediction stands beside: those of the ranking regime where there are any, as that is what
+    the prior predicts."""
+    return row.us if row.us is not None else row.deploy_us
+
+
 class Predictions:
     """Keeps the prior and the kernels of the rows that were asked for; after `forget` they are read anew."""
 

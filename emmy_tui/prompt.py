@@ -19,7 +19,6 @@ from emmy_tui.view import View
 from emmy_tui.widgets.panel import Panel
 
 Judge = Callable[[str], str]
-JUDGED_LINES = 2
 
 
 class Judgement(Panel):

@@ -30,7 +30,7 @@ def _may_write(now: Now) -> bool:
     return now.writable
 
 
-def _why_no_write(now: Now) -> str:
+def why_no_write(now: Now) -> str:
     return "" if now.writable else "The database is opened for reading only"
 
 
@@ -40,7 +40,7 @@ def _can_pin(now: Now) -> bool:
 
 def _why_no_pin(now: Now) -> str:
     if not now.writable:
-        return _why_no_write(now)
+        return why_no_write(now)
     return "No kernel is known yet" if now.tab == PINS else no_row(now)
 
 
@@ -50,7 +50,7 @@ def _can_unpin(now: Now) -> bool:
 
 def _why_no_unpin(now: Now) -> str:
     if not now.writable or not now.items:
-        return _why_no_write(now) or no_row(now)
+        return why_no_write(now) or no_row(now)
     return f"{now.row.name or 'This kernel'} has no pin here; p pins it"
 
 
@@ -60,7 +60,7 @@ def _can_forbid(now: Now) -> bool:
 
 def _why_no_forbid(now: Now) -> str:
     if not now.writable or not now.items:
-        return _why_no_write(now) or no_row(now)
+        return why_no_write(now) or no_row(now)
     return "These failures share no knob value of their own, so there is no corner to forbid"
 
 
@@ -135,7 +135,7 @@ ROW_ACTIONS: tuple[Action, ...] = (
         "Undo the last change of a pin",
         Group.ROWS,
         lambda now: now.writable and now.undoable,
-        lambda now: _why_no_write(now) or "No change of a pin is left to undo",
+        lambda now: why_no_write(now) or "No change of a pin is left to undo",
         footer=9,
     ),
     on_tabs(
@@ -226,7 +226,7 @@ ROW_ACTIONS: tuple[Action, ...] = (
         "Undo the last forbidding or allowing",
         Group.ROWS,
         lambda now: now.writable and now.undoable,
-        lambda now: _why_no_write(now) or "No forbidding is left to undo",
+        lambda now: why_no_write(now) or "No forbidding is left to undo",
         footer=9,
     ),
     on_tabs(
@@ -237,7 +237,7 @@ ROW_ACTIONS: tuple[Action, ...] = (
         "Pin what a file says",
         Group.ROWS,
         _may_write,
-        _why_no_write,
+        why_no_write,
         footer=11,
     ),
     on_tabs(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from emmy_tui.action import LIVE, PINS, VARIANTS, Action, Group, Now, because, on_tabs
-from emmy_tui.row_actions import no_row
+from emmy_tui.row_actions import no_row, why_no_write
 from emmy_tui.source import Mode
 
 
@@ -18,9 +18,7 @@ def _may_retune(now: Now) -> bool:
 
 
 def _why_no_retune(now: Now) -> str:
-    if not now.writable:
-        return "The database is opened for reading only"
-    return no_row(now) if now.tab == PINS else "No kernel is known yet"
+    return why_no_write(now) or (no_row(now) if now.tab == PINS else "No kernel is known yet")
 
 
 def _may_retune_stale(now: Now) -> bool:
@@ -28,9 +26,7 @@ def _may_retune_stale(now: Now) -> bool:
 
 
 def _why_nothing_stale(now: Now) -> str:
-    if not now.writable:
-        return _why_no_retune(now)
-    return "No pin is stale" if now.row.pins else "Nothing is pinned, so no pin is stale; p pins"
+    return why_no_write(now) or ("No pin is stale" if now.row.pins else "Nothing is pinned, so no pin is stale; p pins")
 
 
 def _may_measure(now: Now) -> bool:

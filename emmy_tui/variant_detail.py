@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from emmy_tui import format as fmt
 from emmy_tui.knob_words import ACF_DIGITS, in_order, long_words, value_text
-from emmy_tui.predicting import Predictions
+from emmy_tui.predicting import Predictions, time_beside
 from emmy_tui.text import Glyphs, Line, Tone, clean, left, wrap
 from engine.codegen import KernelSource, illegal_because, render
 from engine.ir import GraphError
@@ -168,7 +168,7 @@ def _beside(detail: Detail) -> list[tuple[str, str]]:
     row, told = detail.row, []
     if detail.predicted is not None:
         us, prior = detail.predicted
-        off = fmt.change(us, row.us if row.us is not None else row.deploy_us)
+        off = fmt.change(us, time_beside(row))
         told.append(("predicted", f"{fmt.us(us)} us by {prior}" + (f", measured {off} %" if off != "-" else "")))
     if detail.floor is not None and detail.floor[0] > 0:
         us, bound = detail.floor

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import operator
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from emmy_tui.filter import OFF
 from emmy_tui.knob_words import value_text
-from emmy_tui.predicting import Predictions
+from emmy_tui.predicting import Predictions, time_beside
 from engine.store import Candidate, CandidateQuery, Compared, Condition, Store, StoreError
 from engine.store.candidates import BEST, BY, NUMBERS, PAGE_LIMIT, REGIME, TEXTS, margin
 
@@ -97,16 +97,22 @@ def _numbers(
             f"filter them to {PREDICTED_LIMIT} by other columns"
         )
     kept = array("q")
+    for page in pages(store, numbers):
+        times = predictions.of(store, page)
+        kept.extend(
+            row.number
+            for row in page
+            if row.number in times and all(_passes(one, row, times[row.number]) for one in predicted)
+        )
+    return kept
+
+
+def pages(store: Store, numbers: Sequence[int]) -> Iterator[list[Candidate]]:
+    """The rows with these numbers in their order, as many at once as the store gives."""
     for start in range(0, len(numbers), PAGE_LIMIT):
         page = numbers[start : start + PAGE_LIMIT]
         rows = store.candidate_rows(page)
-        times = predictions.of(store, rows.values())
-        kept.extend(
-            number
-            for number in page
-            if number in times and all(_passes(one, rows[number], times[number]) for one in predicted)
-        )
-    return kept
+        yield [rows[number] for number in page if number in rows]
 
 
 def _passes(condition: Condition, row: Candidate, predicted_us: float) -> bool:
@@ -120,7 +126,6 @@ def _passes(condition: Condition, row: Candidate, predicted_us: float) -> bool:
 
 
 def off_percent(row: Candidate, predicted_us: float) -> float | None:
-    """By how much the measured time is longer than the predicted one, in percent; the ranking time where there is one,
-    as that is what the prior predicts."""
-    measured = row.us if row.us is not None else row.deploy_us
+    """By how much the measured time is longer than the predicted one, in percent."""
+    measured = time_beside(row)
     return None if measured is None or predicted_us <= 0 else (measured / predicted_us - 1) * 100

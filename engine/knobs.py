@@ -110,13 +110,16 @@ NEAR = 4
 ALIKE = 0.55
 
 
-def near_names(name: str, names: Iterable[str]) -> list[str]:
-    """The names that somebody may have meant: those of these initials, then those that are spelt alike."""
+def near_names(name: str, names: Iterable[str], most: int = NEAR, alike_from: float = ALIKE) -> list[str]:
+    """The names that somebody may have meant, at most `most`: those of these initials, then those that are spelt alike.
+
+    `alike_from` is the least likeness, from 0 to 1: where the names are many and short, more is alike by chance.
+    """
     by_text = {one.casefold(): one for one in names}
     wanted = name.casefold()
     initials = [one for text, one in by_text.items() if "".join(part[:1] for part in text.split("_")) == wanted]
-    alike = get_close_matches(wanted, by_text, NEAR, ALIKE)
-    return list(dict.fromkeys([*initials, *(by_text[text] for text in alike)]))[:NEAR]
+    alike = get_close_matches(wanted, by_text, most, alike_from)
+    return list(dict.fromkeys([*initials, *(by_text[text] for text in alike)]))[:most]
 
 
 def _typed_value(name: str, text: str) -> KnobValue:

@@ -23,6 +23,7 @@ from emmy_tui.dialogs import Reading
 from emmy_tui.knob_words import long_words
 from emmy_tui.outlet import Outlet
 from emmy_tui.pin_file import import_pins, pins_text
+from emmy_tui.pin_watch import PinWatch
 from emmy_tui.pinning import Pinnable, Pinning, author, read_pinnable
 from emmy_tui.prompt import Prompt
 from emmy_tui.source import Again
@@ -55,13 +56,7 @@ class Here:
     schedule: Schedule | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Look:
-    """The database as of one change; `pins` is None where nothing was committed since the look before."""
-
-    changes: tuple[int, int]
-    pins: tuple[PinStanding, ...] | None = None
-    suggestions: tuple[Suggested, ...] = ()
+_Listed = tuple[tuple[PinStanding, ...], tuple[Suggested, ...]]
 
 
 class RowDetail(Panel):
@@ -97,8 +92,7 @@ class PinsTab(Tab):
         self.detail = RowDetail(view, self._detail)
         self._last = "pins"
         self._asked = 0
-        self._watching = False
-        self._changes: tuple[int, int] | None = None
+        self._pin_watch = PinWatch(desk, "changes", _read_listed, self._pins_seen)
 
     def compose(self) -> ComposeResult:
         with Vertical():
@@ -164,32 +158,17 @@ class PinsTab(Tab):
         done = len(self.deploys.found) >= self.deploys.wanted
         if done and len(self.view.snapshot.kernels) > self.deploys.wanted:
             self.ask()
-        self._watch()
+        self._pin_watch.look()
 
-    def _watch(self) -> None:
-        """Look again where something was committed since: other screens and `emmy pin` write the same file."""
-        if self._watching:
+    def _pins_seen(self, before: _Listed | None, now: _Listed) -> None:
+        if before is None:
             return
-        self._watching, seen, suggested = True, self._changes, read_suggestions()
-
-        def question(store: Store) -> _Look:
-            changes = (id(store), store.changes())
-            return _Look(changes) if changes == seen else _Look(changes, pin_standings(store), suggested(store))
-
-        self._desk.ask("changes", question, self._looked, self._blind)
-
-    def _looked(self, look: _Look) -> None:
-        self._watching, first, self._changes = False, self._changes is None, look.changes
-        if look.pins is None or first:
-            return
-        if [one.stored for one in look.pins] != [one.stored for one in self.list.pins]:
+        pins, suggestions = now
+        if [one.stored for one in pins] != [one.stored for one in self.list.pins]:
             self.ask()
-        elif look.pins != tuple(self.list.pins) or look.suggestions != self.suggestions.found:
-            self._found(look.pins)
-            self._suggested(look.suggestions)
-
-    def _blind(self, sentence: str) -> None:
-        self._watching = False
+        elif pins != tuple(self.list.pins) or suggestions != self.suggestions.found:
+            self._found(pins)
+            self._suggested(suggestions)
 
     def reset(self) -> None:
         self.deploys.found, self.deploys.wanted = [], 0
@@ -357,6 +336,10 @@ class PinsTab(Tab):
             text += f", {len(imported.left_out)} left out: {'; '.join(dict.fromkeys(imported.left_out))}"
         (self._outlet.warn if imported.left_out else self._outlet.say)(text)
         self._pinning.did_many("an imported pin", list(imported.pins))
+
+
+def _read_listed(store: Store) -> _Listed:
+    return pin_standings(store), read_suggestions()(store)
 
 
 def _again(one: PinStanding) -> Again:

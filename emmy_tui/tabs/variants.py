@@ -26,7 +26,7 @@ from emmy_tui.steering import Steering
 from emmy_tui.tabs.tab import Tab, tab_bindings
 from emmy_tui.text import Line
 from emmy_tui.variant_detail import Detail, command_of, compare_lines, detail_lines, read_detail
-from emmy_tui.variant_query import Found, read_found
+from emmy_tui.variant_query import Found, pages, read_found
 from emmy_tui.verdicts import read_verdict
 from emmy_tui.view import View
 from emmy_tui.widgets.kernel_name import kernel_name
@@ -35,11 +35,12 @@ from emmy_tui.widgets.variant_list import SORTS, Shown, VariantList, sort_of
 from engine.deploy import Listed
 from engine.snapshot import KernelRow
 from engine.store import Candidate, CandidateQuery, Store
-from engine.store.candidates import PAGE_LIMIT
 from engine.vocabulary import Schedule, Target
 
 FRESH_S = 2.0
 """While a run writes, the rows are asked for again at most this often."""
+WATCH_S = 0.5
+"""How often it is asked whether other pins are in force."""
 EXPORT_LIMIT = 100_000
 
 
@@ -83,7 +84,7 @@ class VariantsTab(Tab):
         self._held: KernelRow | None = None
         self._log_version = -1
         self._asked_at = 0.0
-        self._pin_watch = PinWatch(desk, self.ask)
+        self._pin_watch = PinWatch(desk, "pin watch", _pins_in_force, self._pins_seen, WATCH_S)
 
     def compose(self) -> ComposeResult:
         yield self.list
@@ -167,6 +168,10 @@ class VariantsTab(Tab):
         self._blank, self.waiting = self._blank or moved, True
         self._desk.ask("variants", question, lambda found: self._found(found, query, label), self._none, again=True)
 
+    def _pins_seen(self, before: tuple[int, ...] | None, now: tuple[int, ...]) -> None:
+        if before is not None and now != before:
+            self.ask()
+
     def _none(self, sentence: str) -> None:
         self.waiting = False
         self.list.forget(sentence)
@@ -220,9 +225,11 @@ class VariantsTab(Tab):
         """A click on a heading sorts by it; on the one that sorts already, it turns the order round."""
         message.stop()
         sort = sort_of(message.word, self.view.glyphs)
+        if not sort:
+            return
         if sort == self._sort:
             self._descending = not self._descending
-        elif sort:
+        else:
             self._sort = sort
         self.ask()
 
@@ -374,14 +381,13 @@ class VariantsTab(Tab):
         numbers = self.list.numbers[:EXPORT_LIMIT]
 
         def read(store: Store) -> list[Record]:
-            records: list[Record] = []
-            for start in range(0, len(numbers), PAGE_LIMIT):
-                page = numbers[start : start + PAGE_LIMIT]
-                rows = store.candidate_rows(page)
-                records += [candidate_record(rows[number]) for number in page if number in rows]
-            return records
+            return [candidate_record(row) for page in pages(store, numbers) for row in page]
 
         def ask(then: Callable[[Sequence[Record]], None]) -> None:
             self._desk.ask("export", read, then, self._outlet.warn)
 
         ask_format(self.app, self.view, self._outlet, "variants", ask)
+
+
+def _pins_in_force(store: Store) -> tuple[int, ...]:
+    return tuple(one.id for one in store.pins())

@@ -113,7 +113,7 @@ class ClusterList(ListPanel):
         self.repaint()
 
     def current(self) -> FailureCluster | None:
-        return self.clusters[self.cursor] if self.cursor < len(self.clusters) else None
+        return self.under_cursor(self.clusters)
 
     def action_select(self) -> None:
         if self.clusters:

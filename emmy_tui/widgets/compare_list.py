@@ -145,8 +145,7 @@ class CompareList(ListPanel):
         return [pair_line(pair, width, self.view.glyphs) for pair in self.ordered()[start : start + count]]
 
     def current(self) -> Pair | None:
-        pairs = self.ordered()
-        return pairs[self.cursor] if self.cursor < len(pairs) else None
+        return self.under_cursor(self.ordered())
 
     def show(self, comparison: Comparison) -> None:
         self.comparison, self.said = comparison, "These runs measured nothing"

@@ -124,4 +124,4 @@ class DeployList(ListPanel):
         return self._laid[2], self._laid[3]
 
     def current(self) -> Deploys | None:
-        return self.found[self.cursor] if self.cursor < len(self.found) else None
+        return self.under_cursor(self.found)

@@ -276,10 +276,9 @@ class KernelList(ListPanel):
 
     def current(self) -> KernelRow | None:
         """The kernel under the cursor."""
-        rows = self.ordered()
-        return rows[self.cursor] if self.cursor < len(rows) else None
+        return self.under_cursor(self.ordered())
 
     def action_select(self) -> None:
-        rows = self.ordered()
-        if self.cursor < len(rows):
-            self.app.choose_kernel(rows[self.cursor].kernel)  # type: ignore[attr-defined]
+        row = self.current()
+        if row is not None:
+            self.app.choose_kernel(row.kernel)  # type: ignore[attr-defined]

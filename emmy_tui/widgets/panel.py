@@ -7,7 +7,8 @@ scrolls by itself, so that its cost follows the lines that are visible, never th
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import ClassVar, TypeVar
 
 from rich.segment import Segment
 from rich.style import Style
@@ -27,6 +28,7 @@ FRAME = "frame"
 FRAME_FOCUSED = "frame-focused"
 
 _Painted = tuple[tuple[str, str], ...]
+T = TypeVar("T")
 
 
 class Panel(Widget):
@@ -311,6 +313,10 @@ class ListPanel(Panel, can_focus=True):
 
     def moved(self) -> None:
         """The cursor was moved by a person."""
+
+    def under_cursor(self, rows: Sequence[T]) -> T | None:
+        """The one of the panel's rows that the cursor is on."""
+        return rows[self.cursor] if self.cursor < len(rows) else None
 
     def _page(self) -> int:
         return max(1, self._room(self.inner_size.height) - 1)

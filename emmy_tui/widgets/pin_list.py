@@ -110,7 +110,7 @@ class PinList(ListPanel):
         self.repaint()
 
     def current(self) -> PinStanding | None:
-        return self.pins[self.cursor] if self.cursor < len(self.pins) else None
+        return self.under_cursor(self.pins)
 
 
 _MEANING = {

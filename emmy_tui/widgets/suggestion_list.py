@@ -110,4 +110,4 @@ class SuggestionList(ListPanel):
         return [suggestion_line(row, width, self.view.glyphs, suffixes[row.one.kernel_key]) for row in shown]
 
     def current(self) -> Suggested | None:
-        return self.found[self.cursor] if self.cursor < len(self.found) else None
+        return self.under_cursor(self.found)

@@ -11,7 +11,7 @@ from textual.message import Message
 from emmy_tui import format as fmt
 from emmy_tui.desk import Desk
 from emmy_tui.knob_words import short_words
-from emmy_tui.predicting import Predictions
+from emmy_tui.predicting import Predictions, time_beside
 from emmy_tui.text import Glyphs, Line, Tone, clean, crop, left, line_width, right
 from emmy_tui.view import View
 from emmy_tui.widgets.panel import ListPanel, titled
@@ -143,7 +143,7 @@ def _numbers(row: Candidate, columns: Columns, glyphs: Glyphs, predicted: float 
         half = (row.high_us - row.low_us) / 2 if row.high_us is not None and row.low_us is not None else None
         spans.append((" " + right(fmt.us(half), columns.spread), Tone.DIM))
     if columns.predicted:
-        off = fmt.change(predicted, row.us if row.us is not None else row.deploy_us)
+        off = fmt.change(predicted, time_beside(row))
         spans.append((" " + right(fmt.us(predicted), 9) + right(off, columns.predicted - 9), Tone.DIM))
     shared = None if row.shared_bytes is None else fmt.size(row.shared_bytes)
     texts = (row.registers, row.spills, shared)
@@ -278,7 +278,7 @@ class VariantList(ListPanel):
 
     def current(self) -> int | None:
         """The number under the cursor."""
-        return self.numbers[self.cursor] if self.cursor < len(self.numbers) else None
+        return self.under_cursor(self.numbers)
 
     def current_row(self) -> Candidate | None:
         """The row under the cursor, once it has been read."""

@@ -73,9 +73,13 @@ def test_anew_begins_with_an_empty_snapshot() -> None:
     assert feed.snapshot.failed == 9
 
 
-def past_and_present() -> ScriptedSource:
+def past_and_present() -> tuple[ScriptedSource, Feed, Snapshot]:
     """A database whose newer run came while a screen showed the older one; its events are still being read."""
-    return ScriptedSource(search_events(), mode=Mode.BROWSE, per_drain=5)
+    source = ScriptedSource(search_events(), mode=Mode.BROWSE, per_drain=5)
+    feed = Feed(source)
+    drained(feed)
+    source.reading = True
+    return source, feed, feed.snapshot
 
 
 def drained(feed: Feed) -> None:
@@ -84,11 +88,7 @@ def drained(feed: Feed) -> None:
 
 
 def test_what_was_shown_stays_until_all_that_comes_anew_was_read() -> None:
-    source = past_and_present()
-    feed = Feed(source)
-    drained(feed)
-    before = feed.snapshot
-    source.reading = True
+    source, feed, before = past_and_present()
     source.add(Anew(at=START), *failed_events())
     drained(feed)
     assert feed.snapshot is before
@@ -103,11 +103,7 @@ def test_what_was_shown_stays_until_all_that_comes_anew_was_read() -> None:
 
 
 def test_what_can_not_be_read_to_its_end_takes_nothing_away() -> None:
-    source = past_and_present()
-    feed = Feed(source)
-    drained(feed)
-    before = feed.snapshot
-    source.reading = True
+    source, feed, before = past_and_present()
     source.add(Anew(at=START), *failed_events()[:3])
     drained(feed)
     source.reading, source.trouble = False, "the file is damaged"
@@ -121,11 +117,7 @@ def test_what_can_not_be_read_to_its_end_takes_nothing_away() -> None:
 
 
 def test_a_frozen_view_does_not_wait_for_what_came_anew() -> None:
-    source = past_and_present()
-    feed = Feed(source)
-    drained(feed)
-    before = feed.snapshot
-    source.reading = True
+    source, feed, before = past_and_present()
     source.add(Anew(at=START))
     drained(feed)
     feed.frozen = True

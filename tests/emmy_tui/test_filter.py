@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emmy_tui import format as fmt
-from emmy_tui.filter import NAMES, OFF, PREDICTED, BadFilter, Filter, near_names, parse_filter
+from emmy_tui.filter import ALIKE, NAMES, NEAR, OFF, PREDICTED, BadFilter, Filter, parse_filter
 from emmy_tui.text import UNICODE, plain
 from emmy_tui.widgets.variant_list import Columns, Shown, header_line
-from engine.knobs import KNOBS
+from engine.knobs import KNOBS, near_names
 from engine.store import Compared, Condition
 
 WORDS = st.text(st.characters(exclude_characters='"', exclude_categories=("Cs",)), max_size=12)
@@ -151,7 +151,7 @@ def test_a_misspelt_name_is_told_what_is_near(text: str, near: str) -> None:
 
 
 def test_nothing_is_near_to_nonsense() -> None:
-    assert near_names("ZZZ", [*KNOBS, *NAMES]) == []
+    assert near_names("ZZZ", [*KNOBS, *NAMES], NEAR, ALIKE) == []
     with pytest.raises(BadFilter, match="ZZZ is no column and no knob: write one of us, ranking"):
         parse_filter("ZZZ=1")
 

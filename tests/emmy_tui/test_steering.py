@@ -55,12 +55,16 @@ async def test_the_kernel_that_is_tuned_is_skipped() -> None:
         assert "matmul is skipped" in app.footer.said
 
 
-async def test_nothing_to_skip_is_said() -> None:
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [("x", "no kernel is being tuned"), ("plus", "no kernel is being tuned at the moment, and none waits")],
+)
+async def test_nothing_to_skip_or_to_be_patient_with_is_said(key: str, words: str) -> None:
     app = showing(EVENTS, capabilities=VERBS)
     async with running(app, (120, 40)) as pilot:
-        await pilot.press("x")
+        await pilot.press(key)
         assert source_of(app).asked == []
-        assert "no kernel is being tuned" in app.footer.said
+        assert words in app.footer.said
 
 
 async def test_patience_goes_up_and_down_and_never_below_one() -> None:
@@ -82,14 +86,6 @@ async def test_patience_right_after_a_skip_goes_to_the_next_kernel() -> None:
         assert "linear_gelu: patience 60 once it is its turn" in app.footer.said
         await pilot.press("x")
         assert "no kernel is being tuned" in app.footer.said
-
-
-async def test_patience_without_a_kernel_to_come_says_so() -> None:
-    app = showing(EVENTS, capabilities=VERBS)
-    async with running(app, (120, 40)) as pilot:
-        await pilot.press("plus")
-        assert source_of(app).asked == []
-        assert "no kernel is being tuned at the moment, and none waits" in app.footer.said
 
 
 async def test_a_followed_database_is_not_steered() -> None:

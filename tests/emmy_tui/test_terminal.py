@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.emmy_tui.pseudo_terminal import ALTERNATE_OFF, on_terminal, program
+from tests.emmy_tui.pseudo_terminal import ALTERNATE_OFF, gone, on_terminal, program
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
@@ -59,10 +59,7 @@ def test_killing_the_first_process_ends_the_program_and_restores_the_terminal(tm
         drawing = program(tmp_path)
         os.kill(terminal.pid, signal.SIGKILL)
         terminal.read_until(ALTERNATE_OFF)
-        ends = time.monotonic() + 10
-        while Path(f"/proc/{drawing}").exists() and "Z" not in Path(f"/proc/{drawing}/stat").read_text():
-            assert time.monotonic() < ends, "the program is left"
-            time.sleep(0.05)
+        gone(drawing, terminal)
         assert terminal.restored()
 
 
