@@ -13,7 +13,7 @@ from emmy_tui.knob_words import BadKnobs, parse_knobs, short_words
 from emmy_tui.outlet import Outlet
 from engine.codegen import illegal_because
 from engine.deploy import completed_schedule, pin_context, unpinnable_because
-from engine.deploy import pin_author as author
+from engine.deploy import user_name as author
 from engine.ir.kernel import Kernel
 from engine.store import PinChange, Store, StoreError
 from engine.vocabulary import Schedule, Target

@@ -5,7 +5,6 @@ The session's process never loads torch: capturing, compiling and timing happen 
 
 from __future__ import annotations
 
-import getpass
 import logging
 import threading
 import time
@@ -16,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 
 from engine.capture import CaptureError
+from engine.deploy import user_name
 from engine.events import Acted, Event, NodeVisited, QueueChanged, RunFinished, RunState, StateChanged
 from engine.measure import CounterReader, Device, DeviceError
 from engine.store import StoreError
@@ -71,7 +71,7 @@ class TuningSession:
         self._work = work
         self._queues = queues
         self.settings = settings
-        self.control = Control(_author())
+        self.control = Control(user_name())
         self._inbox = Inbox()
         self._thread: threading.Thread | None = None
         self._done = threading.Event()
@@ -263,13 +263,6 @@ class TuningSession:
             return
         self.failure = reason
         self.change_state(RunState.FAILED, reason)
-
-
-def _author() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError, ImportError):
-        return "unknown"
 
 
 def _total(summaries: Sequence[RunFinished]) -> RunFinished:

@@ -12,7 +12,7 @@ from engine.cli.errors import complain, refusing
 from engine.cli.options import Database, Json
 from engine.cli.output import json_text, printable
 from engine.cli.usage import typed_command
-from engine.deploy import Received, ScheduleFile, is_schedule_file, pin_author, read_schedule_file, receive_schedules
+from engine.deploy import Received, ScheduleFile, is_schedule_file, read_schedule_file, receive_schedules, user_name
 from engine.store import ForeignResults, Imported, Store, StoreError, read_document, read_results
 
 Files = Annotated[
@@ -42,7 +42,7 @@ def import_results(
         with made_whole(path), Store.open(path) as store, telling_left_out(store):
             results = [one for one in read if not isinstance(one, ScheduleFile)]
             found = store.import_results(results, command=typed_command()) if results else []
-            who = pin_author()
+            who = user_name()
             received = [receive_schedules(store, one, who) for one in read if isinstance(one, ScheduleFile)]
     for sentence in (sentence for one in received for sentence in one.left_out):
         complain(f"left out: {sentence}")

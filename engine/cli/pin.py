@@ -11,7 +11,7 @@ from engine.cli.errors import complain, refuse
 from engine.cli.knob_text import schedule_line
 from engine.cli.options import Database, Json
 from engine.cli.output import json_text, printable
-from engine.deploy import completed_schedule, difference_text, pin_author, pin_context, unpinnable_because
+from engine.deploy import completed_schedule, difference_text, pin_context, unpinnable_because, user_name
 from engine.ir.kernel import Kernel
 from engine.knobs import BadKnobs, parse_knobs
 from engine.store import Store, StoreError
@@ -58,7 +58,7 @@ def pin(
         reason = unpinnable_because(found, schedule, store, place)
         if reason:
             raise refuse(f"{kernel_text(found)} can't be pinned to {schedule_line(str(schedule))}: {reason}")
-        change = store.record_pin(found.key, schedule, place, author=pin_author(), note=note)
+        change = store.record_pin(found.key, schedule, place, author=user_name(), note=note)
         if json:
             pinned = {"schedule": schedule.as_dict(), "note": note, "replaced": len(change.removed)}
             typer.echo(json_text({**kernel_object(found, place), **pinned}))

@@ -12,11 +12,11 @@ from engine.deploy.pinning import (
     check_source_built,
     completed_schedule,
     difference_text,
-    pin_author,
     pin_context,
     schedules_to_try,
     suggestions_for,
     unpinnable_because,
+    user_name,
 )
 from engine.deploy.prior_report import PriorReport, prior_report
 from engine.deploy.python_module import ModuleOrigin, python_module
@@ -48,7 +48,6 @@ __all__ = [
     "export_schedules",
     "is_schedule_file",
     "knob_reports",
-    "pin_author",
     "pin_context",
     "pin_standings",
     "prior_report",
@@ -60,4 +59,5 @@ __all__ = [
     "schedules_to_try",
     "suggestions_for",
     "unpinnable_because",
+    "user_name",
 ]

@@ -20,8 +20,8 @@ class SilentFallbackError(RuntimeError):
     """What was built isn't what was pinned; the text names the kernel, the pin and the difference."""
 
 
-def pin_author() -> str:
-    """The name that a pin is kept under."""
+def user_name() -> str:
+    """The name that runs, acts and pins are kept under: the user's, as far as the machine knows one."""
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +13,7 @@ from typing import Protocol
 
 from engine import __version__
 from engine.capture import capture, parse_target
+from engine.deploy import user_name
 from engine.events import Event, RunFinished, RunState
 from engine.ir.plan import Program
 from engine.measure import CounterReader, Device, open_device
@@ -161,7 +161,7 @@ def record_run(
         patience=settings.patience,
         prior=prior.version,
         command=request.command,
-        author=getpass.getuser(),
+        author=user_name(),
         version=__version__,
     )
     run = store.start_run(info)

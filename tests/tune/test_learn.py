@@ -160,3 +160,14 @@ def test_all_failures_teach_nothing(tmp_path: Path) -> None:
     assert not any(isinstance(event, PriorRefit) for event in host.events)
     with Store.open(tmp_path / "t.db") as store:
         assert fit_database(store) is None
+
+
+def test_a_run_of_a_user_without_a_name_is_kept_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nobody() -> str:
+        raise KeyError("getpwuid(): uid not found: 4711")
+
+    monkeypatch.setattr("getpass.getuser", nobody)
+    database = tmp_path / "t.db"
+    run(database, FakeDevice(smooth_us))
+    with Store.open(database, read_only=True) as store:
+        assert store.runs()[0].author == "unknown"
