@@ -48,12 +48,19 @@ def _leave(number: int, frame: FrameType | None) -> None:
     os._exit(INTERRUPTED)
 
 
+def leave_blas_alone() -> None:
+    """Keep NumPy and SciPy, before they load, from starting a thread a CPU for products of matrices: there are none
+    here, and the threads spin for a while all the same. What the user set stays."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Load the command line and run one command; leaves with its exit code.
 
     At the end of the process nobody looks through what it leaves for circles: after a run that is half a second.
     """
     atexit.register(gc.freeze)
+    leave_blas_alone()
     with Loading():
         from engine.cli.application import main as run
     run(arguments)

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 
 from engine.ir.plan import Program
-from engine.prior import ColdModel
+from engine.prior import ColdModel, load_libraries
 from engine.search import Search
 from engine.store import Store, StoredRun
 from engine.tune.grouping_scoring import GroupingScorer
@@ -22,16 +22,22 @@ from engine.tune.learn import chosen_prior
 from engine.tune.problem import CapturedProblem
 from engine.tune.scoring import kernel_surrogate
 from engine.tune.settings import Settings
+from engine.tune.walkers import Walkers, walkers_for
 from engine.vocabulary import Target
 
 
 class Ahead:
-    """Prepares a problem in a thread of its own while the context lasts; leaving it ends that at the next step."""
+    """Prepares a problem in a thread of its own while the context lasts; leaving it ends that at the next step.
 
-    def __init__(self, code: str, database: Path, settings: Settings) -> None:
+    With `walk` it also begins walkers for a run that repeats one; whoever leaves the context closes them.
+    """
+
+    def __init__(self, code: str, database: Path, settings: Settings, *, walk: bool = False) -> None:
         self._code = code
         self._database = database
         self._settings = settings
+        self._walk = walk
+        self.walkers: Walkers | None = None
         self._enough = threading.Event()
         self._made: tuple[str, Target, CapturedProblem] | None = None
         self._thread = threading.Thread(target=self._prepare, name="ahead", daemon=True)
@@ -55,9 +61,13 @@ class Ahead:
     def _prepare(self) -> None:
         """Whatever is wrong with the database is met again, and told, by the run itself."""
         if not self._database.exists():
-            return
+            return self._load_libraries()
         with suppress(Exception), Store.open(self._database, read_only=True) as store:
             run = next((one for one in reversed(store.runs()) if one.target == self._code), None)
+            if run is not None and self._walk:
+                self.walkers = walkers_for(self._database, run, self._settings)
+            if self.walkers is None:
+                self._load_libraries()
             if run is None:
                 return
             target = store.target(run.context_key)
@@ -65,6 +75,11 @@ class Ahead:
             self._made = (run.id, target, problem)
             self._enter_first(problem, target)
             self._begin_kernels(store, run, problem, target)
+
+    def _load_libraries(self) -> None:
+        """What growing a surrogate takes; while the device and the capture start in processes, this one waits."""
+        if self._settings.surrogate:
+            threading.Thread(target=load_libraries, name="libraries", daemon=True).start()
 
     def _enter_first(self, problem: CapturedProblem, target: Target) -> None:
         """Ask for the grouping that a search enters first: what the space is asked for on the way, it remembers."""
@@ -83,6 +98,6 @@ class Ahead:
                 if key not in seen and problem.declined_because(kernel) is None:
                     seen.add(key)
                     problem.candidates(kernel)
-                    if self._settings.surrogate:
+                    if self._settings.surrogate and self.walkers is None:
                         begun = kernel_surrogate(prior, problem, kernel, target, seed)
                         problem.keep_surrogate(kernel, prior, seed, begun)

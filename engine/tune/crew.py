@@ -4,7 +4,7 @@ The order, the window of groupings ahead and each kernel's search are the same h
 however many kernels each of them tunes at a time, and so are the results.
 
 While every answer comes from the database there is nothing to wait for, and threads would only take the interpreter
-from each other: until the device is asked for something, one of them tunes alone.
+from each other: until the device is asked for something, one of them tunes alone, and processes walk ahead of it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from types import TracebackType
 
@@ -60,12 +60,16 @@ class Crew:
             self._waiting.put(None)
         for thread in self._threads:
             thread.join()
+        if self._bench.walkers is not None:
+            self._bench.walkers.close()
 
     def start(self, kernel: Kernel) -> None:
         """Tune the kernel as soon as a device is free, unless it was asked for before."""
         if kernel.key not in self._results:
             future: Future[KernelResult] = Future()
             self._results[kernel.key] = future
+            if self._bench.walkers is not None:
+                self._bench.walkers.start(kernel.key, self._patience(kernel), self._bench.prior.version)
             self._waiting.put((kernel, future))
 
     def result(self, kernel: Kernel) -> KernelResult:
@@ -93,9 +97,34 @@ class Crew:
                 if self._ended.is_set():
                     raise Stopped
                 with _device_for_one_kernel(self._bench.device) as device:
-                    future.set_result(tune_kernel(self._bench.at(device, self._ended), self._problem, kernel))
+                    bench = self._bench.at(device, self._ended)
+                    future.set_result(self._walked(bench, kernel) or tune_kernel(bench, self._problem, kernel))
             except BaseException as error:
                 future.set_exception(error)
+
+    def _patience(self, kernel: Kernel) -> int:
+        return self._bench.control.patience(kernel.key, self._bench.settings.patience)
+
+    def _walked(self, bench: Workbench, kernel: Kernel) -> KernelResult | None:
+        """What a walker found of the kernel, told as this run's own; None where the run has to search itself."""
+        if bench.walkers is None:
+            return None
+        patience = self._patience(kernel)
+        walk = bench.walkers.walk(kernel.key)
+        with bench.tally.searching():
+            while not wait((walk,), LOOK_S).done:
+                bench.checkpoint()
+        walked = walk.result()
+        if walked is None or self._patience(kernel) != patience:
+            return None
+        for event in walked.events:
+            bench.tell_event(event)
+        bench.tally.count_walked(walked)
+        bench.recorder.repeat(walked.nodes)
+        bench.checkpoint()
+        if bench.learner is not None:
+            bench.learner.learn(kernel)
+        return walked.result
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -17,7 +16,7 @@ from engine.deploy import user_name
 from engine.events import Event, RunFinished, RunState
 from engine.ir.plan import Program
 from engine.measure import CounterReader, Device, open_device
-from engine.prior import Prior, load_libraries
+from engine.prior import Prior
 from engine.store import BadRow, LeftOut, RunInfo, Store, remove_database
 from engine.tune.ahead import Ahead
 from engine.tune.control import Control
@@ -33,6 +32,7 @@ from engine.tune.recorder import StoreRecorder
 from engine.tune.run import rare_collections, tune
 from engine.tune.settings import Settings
 from engine.tune.sweeping import misranked_kinds
+from engine.tune.walkers import Walkers
 from engine.tune.workbench import Tally, Workbench
 
 
@@ -86,24 +86,26 @@ def tune_live(request: LiveRequest, host: Host, then: Then = nothing_more) -> li
     """
     host.change_state(RunState.CAPTURING)
     parse_target(request.code)
-    if host.settings.surrogate:
-        # While the device and the capture start in processes of their own, this one waits.
-        threading.Thread(target=load_libraries, name="libraries", daemon=True).start()
     wanted = request.controls
     controls = wanted.load() if wanted is not None else None
     jobs, cold_l2 = host.settings.jobs, host.settings.cold_l2
-    with Ahead(request.code, request.database, host.settings) as ahead:
-        device = host.own_device(opened(request.open_device, request.device, jobs, controls, cold_l2=cold_l2))
+    device: Device | None = None
+    ahead = Ahead(request.code, request.database, host.settings, walk=wanted is None)
     try:
+        with ahead:
+            device = host.own_device(opened(request.open_device, request.device, jobs, controls, cold_l2=cold_l2))
         with _database(request.database) as store:
             chosen_prior(store, host.settings.prior)
             plain = _problem(store, request.code, device, ahead)
             program = plain.program
             problem = controlled(plain, controls, device.target.capability, store, wanted)
-            first = record_run(request, host, store, device, program, problem, host.settings)
+            first = record_run(request, host, store, device, program, problem, host.settings, ahead.walkers)
             return [first, *then(request, host, store, device)]
     finally:
-        device.close()
+        if ahead.walkers is not None:
+            ahead.walkers.close()
+        if device is not None:
+            device.close()
 
 
 @contextmanager
@@ -147,8 +149,9 @@ def record_run(
     program: Program,
     problem: Problem,
     settings: Settings,
+    walkers: Walkers | None = None,
 ) -> RunFinished:
-    """One run of a problem, with its row from the start to the end."""
+    """One run of a problem, with its row from the start to the end; `walkers` are of the run that it may repeat."""
     prior = chosen_prior(store, settings.prior, problem.target, device.context.key)
     store.record_context(device.context, device.target)
     info = RunInfo(
@@ -166,6 +169,8 @@ def record_run(
     )
     run = store.start_run(info)
     bench = _bench(run, request, host, store, device, problem, settings, prior)
+    if walkers is not None and walkers.context_key == device.context.key:
+        bench.walkers = walkers
     if isinstance(device, Fleet):
         device.tell = partial(bench.log, level="warning")
     host.change_state(RunState.PAUSED if host.control.paused else RunState.RUNNING)

@@ -35,6 +35,7 @@ from engine.tune.full_disk import FullDisk
 from engine.tune.learn import Learner
 from engine.tune.recorder import Recorder
 from engine.tune.settings import Settings
+from engine.tune.walkers import Walked, Walkers
 from engine.tune.watch import Watch
 from engine.vocabulary import Measurement, Status
 
@@ -80,6 +81,14 @@ class Tally:
             if measurement.us is not None:
                 known = self.best_us.get(measurement.kernel_key, math.inf)
                 self.best_us[measurement.kernel_key] = min(known, measurement.us)
+
+    def count_walked(self, walked: Walked) -> None:
+        """Count a kernel that was searched elsewhere."""
+        with self._lock:
+            self.failed += walked.failed
+            self.cached += walked.cached
+            for kernel, us in walked.best_us.items():
+                self.best_us[kernel] = min(self.best_us.get(kernel, math.inf), us)
 
     @contextmanager
     def searching(self) -> Iterator[None]:
@@ -128,7 +137,7 @@ class Workbench:
     `counters` reads the metric of a run that goes by one; `assembler` is the ptxas of a run with controls.
     Kernels of the kinds in `misranked` are ranked by the deploy regime's settings (`engine.tune.sweeping`).
     A device tunes `kernels_per_device` kernels at a time (`engine.tune.crew`).
-    `measuring` is set once the device was asked for something.
+    `measuring` is set once the device was asked for something. `walkers` search kernels whose answers are all known.
     `at` gives a thread of its own the same parts with another device.
     """
 
@@ -152,6 +161,7 @@ class Workbench:
     counters: CounterReader | None = None
     measuring: threading.Event = field(default_factory=threading.Event)
     assembler: Assembler | None = None
+    walkers: Walkers | None = None
     _untold: _Untold = field(default_factory=_Untold)
     _ended: threading.Event = field(default_factory=threading.Event)
 

@@ -29,6 +29,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
+from engine.cli.entry import leave_blas_alone
 from engine.deploy.place import has_driver
 from engine.prior import models_path, rows_path
 
@@ -196,6 +197,7 @@ def main(arguments: Sequence[str]) -> int:
     if not has_driver():
         print("there is no GPU here")
         return 2
+    leave_blas_alone()  # as the command does before it loads anything
     print(f"{python_s():.3f} s for a fixed piece of Python, {os.cpu_count()} CPUs")
     good = True
     with tempfile.TemporaryDirectory() as name:
