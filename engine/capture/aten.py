@@ -1,26 +1,18 @@
-"""Every ATen op that a captured graph may hold, by name, as our ops.
-
-A handler gets the lowering, the dtype that torch gives its (first) result, and the call's arguments.
-"""
+"""Every ATen op that a captured graph may hold, by name, as our ops."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from engine.capture import moving, norms
+from engine.capture import moving, norms, viewing
 from engine.capture.attention import attention
 from engine.capture.calls import call_named
 from engine.capture.errors import UnsupportedOpError, UnsupportedTensorError
-from engine.capture.lowering import Lowering, Operand, Value
+from engine.capture.lowering import Handler, Lowering, Operand, Result, Value
 from engine.ir.extern import DIVISION
 from engine.ir.graph import TensorSpec
 from engine.ir.shapes import broadcast_shapes
-from engine.ir.views import expanded, narrowed, selected, with_axis, without_axes
-
-Result = Value | tuple[Value | None, ...]
-Handler = Callable[..., Result]
 
 
 def _same(kind: str) -> Handler:
@@ -92,7 +84,7 @@ def _cast(low: Lowering, dtype: str, x: Value, **_: object) -> Value:
         return x
     if low.is_constant(x):
         number = low.builder.op(x.index).attribute("value")
-        return low.constant(number, dtype, x.shape)
+        return low.held(number, dtype, x.shape)
     return low.pointwise("cast", x, dtype=dtype)
 
 
@@ -243,89 +235,18 @@ def _mv(low: Lowering, dtype: str, a: Value, v: Value) -> Value:
     return low.reduce("sum", product, (len(a.shape) - 1,), False, dtype)
 
 
-def _view(change: Callable[..., TensorSpec]) -> Handler:
-    """A view that an arithmetic of strides expresses; a constant only changes its shape."""
-
-    def handler(low: Lowering, dtype: str, x: Value, *arguments: Any, **_: object) -> Value:
-        if low.is_constant(x):
-            return Value(x.index, change(TensorSpec.contiguous(x.shape, dtype), *arguments).shape)
-        return low.view(x, change(low.spec(x), *arguments))
-
-    return handler
-
-
-def _expand(spec: TensorSpec, shape: list[int]) -> TensorSpec:
-    return expanded(spec, tuple(shape))
-
-
-def _unsqueeze(spec: TensorSpec, axis: int) -> TensorSpec:
-    return with_axis(spec, axis % (len(spec.shape) + 1))
-
-
-def _squeeze(spec: TensorSpec, axes: Any = None) -> TensorSpec:
-    rank = len(spec.shape)
-    listed = range(rank) if axes is None else axes if isinstance(axes, list | tuple) else [axes]
-    return without_axes(spec, tuple(a % rank for a in listed) if rank else ())
-
-
-def _slice(
-    spec: TensorSpec, axis: int = 0, start: int | None = None, stop: int | None = None, step: int = 1
-) -> TensorSpec:
-    axis %= len(spec.shape)
-    return narrowed(spec, axis, start or 0, spec.shape[axis] if stop is None else stop, step)
-
-
-def _select(spec: TensorSpec, axis: int, position: int) -> TensorSpec:
-    return selected(spec, axis % len(spec.shape), position)
-
-
-def _permute(low: Lowering, dtype: str, x: Value, order: list[int]) -> Value:
-    return low.permute(x, tuple(i % len(x.shape) for i in order))
-
-
-def _transpose(low: Lowering, dtype: str, x: Value, first: int = 0, second: int = 1) -> Value:
-    order = list(range(len(x.shape)))
-    if order:
-        first, second = first % len(order), second % len(order)
-        order[first], order[second] = second, first
-    return low.permute(x, tuple(order))
-
-
-def _reshape(low: Lowering, dtype: str, x: Value, shape: list[int]) -> Value:
-    known = math.prod(e for e in shape if e != -1)
-    return low.reshape(x, tuple(math.prod(x.shape) // known if e == -1 else e for e in shape))
-
-
-def _split(low: Lowering, dtype: str, x: Value, sizes: Any, axis: int = 0) -> Result:
-    """Into pieces of listed sizes, or of one size with a smaller last piece."""
-    axis %= len(x.shape)
-    extent = x.shape[axis]
-    if isinstance(sizes, int):
-        sizes = [min(sizes, extent - at) for at in range(0, extent, sizes)]
-    starts = [sum(sizes[:i]) for i in range(len(sizes))]
-    cut = _view(narrowed)
-    pieces = [cut(low, dtype, x, axis, at, at + size, 1) for at, size in zip(starts, sizes, strict=True)]
-    return tuple(piece for piece in pieces if isinstance(piece, Value))
-
-
-def _unbind(low: Lowering, dtype: str, x: Value, axis: int = 0) -> Result:
-    axis %= len(x.shape)
-    pieces = [_view(selected)(low, dtype, x, axis, i) for i in range(x.shape[axis])]
-    return tuple(piece for piece in pieces if isinstance(piece, Value))
-
-
 def _full(low: Lowering, dtype: str, shape: list[int], number: Any, **_: object) -> Value:
     if isinstance(number, Value):
         raise UnsupportedTensorError("aten.full with a tensor as its value is not supported: use expand.")
-    return low.constant(number, dtype, tuple(shape))
+    return low.held(number, dtype, tuple(shape))
 
 
 def _full_like(low: Lowering, dtype: str, x: Value, number: Any, **_: object) -> Value:
-    return low.constant(number, dtype, x.shape)
+    return low.held(number, dtype, x.shape)
 
 
 def _scalar_tensor(low: Lowering, dtype: str, number: Any, **_: object) -> Value:
-    return low.constant(number, dtype)
+    return low.held(number, dtype)
 
 
 _UNARY = ("neg", "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "reciprocal", "sigmoid", "tanh", "relu", "silu")
@@ -336,12 +257,12 @@ HANDLERS: Mapping[str, Handler] = {
     **{name: _same(name) for name in (*_UNARY, *_MORE_UNARY, *_BINARY, "where")},
     **{name: _reduction(name) for name in ("sum", "mean", "amax", "amin")},
     **dict.fromkeys(("clone", "alias", "detach", "lift_fresh_copy", "contiguous"), _identity),
-    **dict.fromkeys(("view", "_unsafe_view", "reshape", "flatten"), _reshape),
+    **dict.fromkeys(("view", "_unsafe_view", "reshape", "flatten"), viewing.reshape),
     **dict.fromkeys(("mm", "bmm", "matmul"), _mm),
     **dict.fromkeys(("addmm", "baddbmm"), _addmm),
     **dict.fromkeys(("mv", "dot"), _mv),
-    **dict.fromkeys(("transpose", "t"), _transpose),
-    **dict.fromkeys(("split", "split_with_sizes"), _split),
+    **dict.fromkeys(("transpose", "t"), viewing.transpose),
+    **dict.fromkeys(("split", "split_with_sizes"), viewing.split),
     "add": _scaled("add"),
     "sub": _scaled("sub"),
     "rsub": _scaled("sub", swap=True),
@@ -371,13 +292,13 @@ HANDLERS: Mapping[str, Handler] = {
     "var": _var,
     "var_mean": _var_mean,
     "linalg_vector_norm": _vector_norm,
-    "permute": _permute,
-    "expand": _view(_expand),
-    "unsqueeze": _view(_unsqueeze),
-    "squeeze": _view(_squeeze),
-    "slice": _view(_slice),
-    "select": _view(_select),
-    "unbind": _unbind,
+    "permute": viewing.permute,
+    "expand": viewing.arithmetic(viewing.expand),
+    "unsqueeze": viewing.arithmetic(viewing.unsqueeze),
+    "squeeze": viewing.arithmetic(viewing.squeeze),
+    "slice": viewing.arithmetic(viewing.slice_),
+    "select": viewing.arithmetic(viewing.select),
+    "unbind": viewing.unbind,
     "scaled_dot_product_attention": attention,
     "arange": moving.arange,
     "embedding": moving.embedding,

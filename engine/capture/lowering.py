@@ -9,6 +9,7 @@ N-d tensor is remembered together with its N-d form.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from engine.capture.errors import UnsupportedTensorError
@@ -16,6 +17,7 @@ from engine.ir.builder import GraphBuilder
 from engine.ir.extern import PRODUCT, arguments_to_json
 from engine.ir.graph import DTYPE_BYTES, TensorSpec, contiguous_strides
 from engine.ir.ops import COMMUTATIVE, OP_CLASS, OpClass
+from engine.ir.rounding import rounded
 from engine.ir.shapes import TRUTH_KINDS, infer_shape, promote, reduces_last_axes
 from engine.ir.views import Axes, expanded, permuted, reshaped, unexpanded, view_axes
 
@@ -31,6 +33,9 @@ class Value:
 
 
 Operand = Value | Number
+Result = Value | tuple[Value | None, ...]
+Handler = Callable[..., Result]
+"""Lowers the calls of one ATen op: takes the lowering, the dtype that torch gives its (first) result, the arguments."""
 
 
 class Lowering:
@@ -58,6 +63,10 @@ class Lowering:
     def constant(self, number: Number, dtype: str, shape: tuple[int, ...] = ()) -> Value:
         exact = float(number) if "float" in dtype else bool(number) if dtype == "bool" else int(number)
         return Value(self.builder.constant(exact, dtype), shape)
+
+    def held(self, number: Number, dtype: str, shape: tuple[int, ...] = ()) -> Value:
+        """A tensor that holds one number everywhere: what `dtype` keeps of it. Beside a tensor a number is exact."""
+        return self.constant(rounded(number, dtype), dtype, shape)
 
     def iota(self, extent: int, axis: int, rank: int, dtype: str) -> Value:
         index = self.builder.iota(extent, axis, rank, dtype)

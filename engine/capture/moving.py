@@ -84,7 +84,7 @@ def copy(low: Lowering, dtype: str, old: Value, new: Operand, *_: object) -> Val
     """What a tensor holds after `new` was written over all of it."""
     value = new if isinstance(new, Value) else low.constant(new, dtype)
     if low.is_constant(value):
-        return low.constant(low.builder.op(value.index).attribute("value"), dtype, old.shape)
+        return low.held(low.builder.op(value.index).attribute("value"), dtype, old.shape)
     if low.dtype(value) != dtype:
         value = low.pointwise("cast", value, dtype=dtype)
     return low.view(value, expanded(low.spec(value), old.shape))

@@ -15,6 +15,7 @@ from engine.ir.attention_mask import Masking, read_masking
 from engine.ir.attention_prologue import KEYS, QUERIES, operand_prologue
 from engine.ir.graph import DTYPE_BYTES, Graph, TensorSpec
 from engine.ir.measures import matmul_extents
+from engine.ir.placement import placed
 
 _SMALLEST_TILE = 16
 
@@ -94,6 +95,16 @@ class AttentionFacts:
         return self.masking.plain and not any(i > self.masking.scaled for i in self.chain.path)
 
     @property
+    def output_rows(self) -> tuple[Rows | None, str]:
+        """The descriptor form of the only result, or why it has none."""
+        ((output, place),) = self.outputs
+        try:
+            extents = (self.rows, self.width)
+            return _rows(output.spec.element_bytes, place, self.batch, extents, is_key=False)
+        except FrameError as error:
+            return None, str(error)
+
+    @property
     def depth_block(self) -> int:
         return _tile(self.depth)
 
@@ -104,6 +115,7 @@ class AttentionFacts:
 
 def attention_facts(body: Graph) -> AttentionFacts:
     """Read the body. Raises Unsupported or FrameError with a sentence when it is no attention kernel."""
+    body = placed(body)
     matmuls = [i for i, op in enumerate(body.ops) if op.kind == "matmul"]
     if len(matmuls) != 2:
         raise Unsupported(f"An attention kernel holds two matmuls, not {len(matmuls)}.")

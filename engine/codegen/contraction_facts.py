@@ -13,6 +13,7 @@ from engine.codegen.outputs import Output, stored_outputs
 from engine.ir.column_groups import GroupError, column_group
 from engine.ir.graph import DTYPE_BYTES, Graph
 from engine.ir.measures import matmul_extents
+from engine.ir.placement import placed
 from engine.ir.siblings import MAX_SIBLINGS, product_parts, reached_products
 from engine.ir.views import storage_roots
 
@@ -100,6 +101,12 @@ class ContractionFacts:
         return (self.left, *(right for part in self.parts for right in part.rights))
 
     @property
+    def computes(self) -> bool:
+        """Whether an epilogue computes something of the products before they are stored."""
+        matmuls = {self.matmul, *(index for index, _ in self.siblings)}
+        return any(output.index not in matmuls for output in self.outputs)
+
+    @property
     def element_bytes(self) -> int:
         return DTYPE_BYTES[self.dtype]
 
@@ -115,6 +122,7 @@ class ContractionFacts:
 
 def contraction_facts(body: Graph) -> ContractionFacts:
     """Read the body. Raises Unsupported or FrameError with a sentence when it is no contraction kernel."""
+    body = placed(body)
     count = sum(op.kind == "matmul" for op in body.ops)
     if not 1 <= count <= MAX_SIBLINGS:
         raise Unsupported(

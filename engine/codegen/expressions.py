@@ -2,7 +2,8 @@
 
 16-bit floats are computed in float32, as eager does inside one op, and are rounded only where the body says `cast`
 or a result is stored. tanh and pow come from libdevice, the library that torch's own CUDA kernels call; what Triton
-offers itself for them loses digits near zero.
+offers itself for them loses digits near zero. A sign is changed by a product, which ptxas makes one flipped bit of:
+Triton's own minus is a subtraction from 0, which makes 0 of both zeros.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ POINTER_TYPE = {
 }
 
 _FLOAT_UNARY: dict[str, str] = {
+    "neg": "{0} * -1.0",
     "exp": "tl.exp({0})",
     "exp2": "tl.exp2({0})",
     "log": "tl.log({0})",

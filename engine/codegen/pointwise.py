@@ -14,6 +14,7 @@ from engine.codegen.source import KernelSource
 from engine.ir.graph import Graph
 from engine.ir.kernel import Kernel
 from engine.ir.ops import REDUCTIONS
+from engine.ir.placement import placed
 from engine.knobs import KNOBS
 from engine.vocabulary import Fork, KnobValue, Schedule, Target
 
@@ -34,6 +35,7 @@ class PointwiseFacts:
 
 def pointwise_facts(body: Graph) -> PointwiseFacts:
     """Read the body. Raises Unsupported with a sentence when it is no pointwise kernel."""
+    body = placed(body)
     for op in body.ops:
         if op.kind == "matmul" or (op.kind in REDUCTIONS and op.out.numel != body.ops[op.inputs[0]].out.numel):
             raise Unsupported(f"A pointwise kernel holds no {op.kind}.")

@@ -9,6 +9,7 @@ from engine.codegen.family import Unsupported
 from engine.codegen.outputs import Output, stored_outputs
 from engine.ir.graph import Graph, Op
 from engine.ir.ops import REDUCTIONS
+from engine.ir.placement import placed
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class RowwiseFacts:
 
 def rowwise_facts(body: Graph) -> RowwiseFacts:
     """Read the body. Raises Unsupported with a sentence when it is no rowwise kernel."""
+    body = placed(body)
     for op in body.ops:
         if op.kind == "matmul":
             raise Unsupported("A rowwise kernel holds no matmul.")

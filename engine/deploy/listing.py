@@ -55,7 +55,7 @@ class Listed:
             f"launch: {source.entry}[{source.grid}](..., num_warps={source.num_warps}, num_stages={source.num_stages}"
             + (", launch_pdl=True)" if source.pdl else ")"),
             *([f"ptxas controls: {source.acf}"] if source.acf else []),
-            "arguments, in order; pointers are 16-byte aligned:",
+            "arguments, in order; a pointer is the last 16-byte aligned address up to a tensor's first element:",
             *(f"  {_argument_text(argument)}" for argument in source.arguments),
         ]
         return "".join(f"{comment(fact)}\n" for fact in facts)

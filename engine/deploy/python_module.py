@@ -16,11 +16,12 @@ import tokenize
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from engine.codegen import Argument, KernelSource, acf_of, is_generated, render
+from engine.codegen import GLUON, Argument, KernelSource, acf_of, is_generated, render
 from engine.deploy.deployment import Deployment, KernelChoice
 from engine.deploy.python_template import HEAD, PROGRAM, TAIL
 from engine.deploy.torch_text import dtype_text, graph_lines
 from engine.ir.graph import TensorSpec
+from engine.ir.placement import passed_to
 from engine.ir.plan import BufferView, Grouping, KernelCall, Preparation, Program
 from engine.vocabulary import Context
 
@@ -49,17 +50,13 @@ def python_module(program: Program, chosen: Deployment, origin: ModuleOrigin) ->
             source = render(item.kernel, chosen.schedules[item.kernel.key], chosen.target, pdl=chosen.pdl)
             functions[item.kernel.key] = _Function(f"kernel_{number}", source)
             parts.append(f"{_kernel_comment(item)}\n{_renamed(source, number)}")
-    texts = "".join(parts)
-    imports = ["import torch", "import triton", "import triton.language as tl"]
-    imports += ["from triton.language.extra import libdevice"] if "libdevice." in texts else []
-    if any(argument.block for function in functions.values() for argument in function.source.arguments):
-        imports.append("from triton.tools.tensor_descriptor import TensorDescriptor")
+    sources = [function.source for function in functions.values()]
     names = input_names(program.graph.labels, len(grouping.input_specs()))
     return "\n".join(
         [
             *_head_lines(program, chosen, origin),
-            *("import contextlib", "", *imports, "", ""),
-            f"{texts}INPUTS = (",
+            *("import contextlib", "", *_import_lines(sources), "", ""),
+            f"{''.join(parts)}INPUTS = (",
             *(f"    {_input_text(name, spec)}," for name, spec in zip(names, grouping.input_specs(), strict=True)),
             ")",
             f'"""{_INPUTS_NOTE}"""',
@@ -72,6 +69,24 @@ def python_module(program: Program, chosen: Deployment, origin: ModuleOrigin) ->
             *_function_lines(grouping, names),
         ]
     )
+
+
+_GLUON_IMPORTS = (
+    "from triton.experimental.gluon.nvidia.hopper import TensorDescriptor as GluonDescriptor",
+    "",
+    "GLUON_LAYOUT = gl.NVMMASharedLayout(swizzle_byte_width=128, element_bitwidth=16, rank=2)",
+)
+"""How blocks of 16-bit numbers lie in shared memory in a kernel in Gluon, beside what its own text imports."""
+
+
+def _import_lines(sources: Sequence[KernelSource]) -> list[str]:
+    """What the kernels and their launches take from torch and triton."""
+    lines = ["import torch", "import triton", "import triton.language as tl"]
+    lines += ["from triton.language.extra import libdevice"] if any("libdevice." in s.text for s in sources) else []
+    if any(argument.block for source in sources if source.dialect != GLUON for argument in source.arguments):
+        lines.append("from triton.tools.tensor_descriptor import TensorDescriptor")
+    own = [line for s in sources if s.dialect == GLUON for line in s.text.splitlines() if _IMPORTS.fullmatch(line)]
+    return [*lines, *dict.fromkeys(own), *(_GLUON_IMPORTS if own else ())]
 
 
 _INPUTS_NOTE = "Name, shape, dtype, strides and storage offset (elements) of every input, in order."
@@ -190,7 +205,7 @@ def _step_lines(grouping: Grouping, step: Preparation | KernelCall) -> list[str]
 def _call_lines(grouping: Grouping, functions: Mapping[str, _Function]) -> list[str]:
     lines = ["    def _launch(self, b, device):", '        """Start every kernel in order; the outputs."""']
     others = []
-    for number, call in enumerate(grouping.calls):
+    for number, call in enumerate(grouping.launches()):
         function = functions.get(call.kernel.key)
         if function is None:
             lines.append(f"{_INDENT}self._call_{number}(b, device)")
@@ -198,7 +213,7 @@ def _call_lines(grouping: Grouping, functions: Mapping[str, _Function]) -> list[
             continue
         lines += [_INDENT + _empty_text(grouping, buffer) for buffer in call.results]
         source = function.source
-        words = [_argument_text(argument, call) for argument in source.arguments]
+        words = [_argument_text(argument, call, source.dialect) for argument in source.arguments]
         words += [f"num_warps={source.num_warps}", f"num_stages={source.num_stages}"]
         words += ["launch_pdl=True"] if source.pdl else []
         lines.append(f"{_INDENT}{function.name}[{tuple(source.grid)}]({', '.join(words)})")
@@ -207,12 +222,17 @@ def _call_lines(grouping: Grouping, functions: Mapping[str, _Function]) -> list[
     return [*lines, *others]
 
 
-def _argument_text(argument: Argument, call: KernelCall) -> str:
-    buffer = call.arguments[argument.index].buffer if argument.kind == "input" else call.results[argument.index]
+def _argument_text(argument: Argument, call: KernelCall, dialect: str) -> str:
+    if argument.kind == "input":
+        buffer, start = call.arguments[argument.index].buffer, passed_to(call.arguments[argument.index].spec)
+    else:
+        buffer, start = call.results[argument.index], 0
     if not argument.block:
-        return f"b[{buffer}]"
+        return f"b[{buffer}][{int(start)}:]" if start else f"b[{buffer}]"
     shape, strides, block = (list(values) for values in (argument.shape, argument.strides, argument.block))
-    view = f"_view(b[{buffer}], {tuple(argument.shape)}, {tuple(argument.strides)}, {int(argument.offset)})"
+    view = f"_view(b[{buffer}], {tuple(argument.shape)}, {tuple(argument.strides)}, {int(start + argument.offset)})"
+    if dialect == GLUON:
+        return f"GluonDescriptor({view}, {shape}, {strides}, {block}, GLUON_LAYOUT)"
     return f"TensorDescriptor({view}, {shape}, {strides}, {block})"
 
 

@@ -108,7 +108,9 @@ class _Writer:
                 arguments.append(self._read(self._facts.root[source], seen))
         shape = infer_shape(op.kind, [self._builder.spec(i).shape for i in arguments])
         out = TensorSpec(shape, op.out.dtype, contiguous_strides(shape))
-        return self._builder.append(Op(op.kind, tuple(arguments), out, op.attributes))
+        held = self._builder.append(Op(op.kind, tuple(arguments), out, op.attributes))
+        # Numbers alone have no axes that could show how far the view expands what is made of them.
+        return held if shape or not view.shape else self._builder.view(held, view.shape, (0,) * len(view.shape))
 
     def _read(self, root: int, spec: TensorSpec) -> int:
         key = (root, spec)

@@ -52,9 +52,18 @@ def op_flops(body: Graph, op: Op) -> int:
 
 def count_bytes(body: Graph) -> int:
     """Fewest bytes of device memory: each input read once (of a gathered table its rows), each output written once."""
+    return count_read_bytes(body) + count_written_bytes(body)
+
+
+def count_read_bytes(body: Graph) -> int:
+    """Fewest bytes that are read: each input once, of a gathered table its rows."""
     tables = _gathered_bytes(body)
-    inputs = sum(min(_touched_bytes(body.ops[i].out), tables.get(i, MAX_BYTES)) for i in body.inputs)
-    return inputs + sum(_touched_bytes(spec) for spec in body.output_specs())
+    return sum(min(_touched_bytes(body.ops[i].out), tables.get(i, MAX_BYTES)) for i in body.inputs)
+
+
+def count_written_bytes(body: Graph) -> int:
+    """Fewest bytes that are written: each output once."""
+    return sum(_touched_bytes(spec) for spec in body.output_specs())
 
 
 def _gathered_bytes(body: Graph) -> dict[int, int]:
@@ -75,7 +84,7 @@ def _gathered_bytes(body: Graph) -> dict[int, int]:
 
 def _touched_bytes(spec: TensorSpec) -> int:
     """An overlapping view (a sliding window) never touches more than its storage."""
-    return min(spec.bytes, spec.storage_elements * spec.element_bytes)
+    return min(spec.bytes, (spec.storage_elements - spec.offset) * spec.element_bytes) if spec.numel else 0
 
 
 def describe_shape(family: str, body: Graph) -> str:

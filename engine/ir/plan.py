@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from engine.ir.graph import Graph, TensorSpec
 from engine.ir.kernel import Kernel
+from engine.ir.structural_key import same_ends
 from engine.vocabulary import Option
 
 
@@ -72,6 +73,25 @@ class Grouping:
         steps: tuple[KernelCall | Preparation, ...] = (*self.prepared, *self.calls)
         return self.buffers[: len(self.buffers) - len({result for step in steps for result in step.results})]
 
+    @property
+    def flops(self) -> int:
+        """Of all its calls."""
+        return sum(call.kernel.flops for call in self.calls)
+
+    @property
+    def bytes_moved(self) -> int:
+        """Of all its calls."""
+        return sum(call.kernel.bytes_moved for call in self.calls)
+
+    def launches(self) -> tuple[KernelCall, ...]:
+        """The calls as they are launched, one text a structural key: each with the first kernel of its key, which
+        `kernel_counts` gives, and with arguments and results in the order in which that one names them.
+
+        Equal kernels may name them in orders of their own, and read their buffers at other offsets.
+        """
+        first = {key: kernel for key, (kernel, _) in self.kernel_counts().items()}
+        return tuple(_as_launched(call, first[call.kernel.key]) for call in self.calls)
+
     def kernel_counts(self) -> dict[str, tuple[Kernel, int]]:
         """Distinct kernels by structural key, each with how often it occurs, in order of first launch."""
         counts: dict[str, tuple[Kernel, int]] = {}
@@ -79,3 +99,10 @@ class Grouping:
             kernel, count = counts.get(call.kernel.key, (call.kernel, 0))
             counts[call.kernel.key] = (kernel, count + 1)
         return counts
+
+
+def _as_launched(call: KernelCall, kernel: Kernel) -> KernelCall:
+    if call.kernel.body is kernel.body:
+        return call
+    inputs, outputs = same_ends(kernel.body, call.kernel.body)
+    return KernelCall(kernel, tuple(call.arguments[i] for i in inputs), tuple(call.results[i] for i in outputs))

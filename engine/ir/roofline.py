@@ -1,8 +1,12 @@
 """The time below which no schedule of a kernel can come, from its bytes, its products and what the GPU can reach.
 
 A roofline (Williams, Waterman, Patterson 2009) whose ceilings are measured on the GPU itself, not read in a data
-sheet. It counts what every correct schedule must do: touch each input and output once, multiply each pair once. Cheap
-arithmetic between them overlaps with both, and launching costs what it costs, so the floor holds and isn't always met.
+sheet. It counts what every correct schedule must do: read each input and write each output once, multiply each pair
+once. Cheap arithmetic between them overlaps with both, and launching costs what it costs, so the floor holds and isn't
+always met.
+
+Memory reads faster than it writes, so reads and writes have a rate each: a kernel that mostly reads comes below the
+time that a copy of as many bytes takes. And a schedule may keep as much as the L2 holds there from launch to launch.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from dataclasses import dataclass
 from engine.ir.extern import CONVOLUTION
 from engine.ir.graph import Graph, Op
 from engine.ir.kernel import Kernel
-from engine.ir.measures import op_flops
+from engine.ir.measures import count_read_bytes, count_written_bytes, op_flops
 
 SPLIT_PRODUCTS = 3.0
 """A product of fp32 values is the sum of so many products of tf32 values (`PRECISION=tf32x3`)."""
@@ -27,13 +31,16 @@ class Ceilings:
     """What a GPU reaches: `copy_gbs` of a large copy (bytes read plus written), `tflops` of large matmuls by kind.
 
     Kinds are "bf16", "fp16", "tf32" and "fp32". `l2_gbs` is that of a copy within `l2_bytes`, where the data stays in
-    the L2 between launches; 0 where the L2 is flushed before each launch, or that isn't known.
+    the L2 between launches; 0 where the L2 is flushed before each launch, or that isn't known. `read_gbs` and
+    `l2_read_gbs` are those of a sum, which only reads; 0 where they aren't known, and a copy's stand for them.
     """
 
     copy_gbs: float
     tflops: tuple[tuple[str, float], ...]
     l2_gbs: float = 0.0
     l2_bytes: int = 0
+    read_gbs: float = 0.0
+    l2_read_gbs: float = 0.0
 
     @property
     def text(self) -> str:
@@ -43,6 +50,8 @@ class Ceilings:
             "tflops": dict(self.tflops),
             "l2_gbs": self.l2_gbs,
             "l2_bytes": self.l2_bytes,
+            "read_gbs": self.read_gbs,
+            "l2_read_gbs": self.l2_read_gbs,
         }
         return json.dumps(data, sort_keys=True, separators=(",", ":"))
 
@@ -52,7 +61,10 @@ class Ceilings:
         try:
             data = json.loads(text)
             tflops = tuple(sorted((str(kind), float(rate)) for kind, rate in data["tflops"].items()))
-            found = cls(float(data["copy_gbs"]), tflops, float(data["l2_gbs"]), int(data["l2_bytes"]))
+            found = cls(
+                *(float(data["copy_gbs"]), tflops, float(data["l2_gbs"]), int(data["l2_bytes"])),
+                *(float(data.get("read_gbs", 0.0)), float(data.get("l2_read_gbs", 0.0))),
+            )
         except (KeyError, TypeError, AttributeError, ValueError):
             raise ValueError(f"not a GPU's ceilings: {text[:80]!r}") from None
         if not (found.copy_gbs > 0 and all(rate > 0 for _, rate in tflops)):
@@ -70,11 +82,37 @@ class Ceilings:
 
 def floor_us(kernel: Kernel, ceilings: Ceilings) -> tuple[float, str]:
     """The floor of a kernel in us, and what sets it: "memory" or "compute"."""
-    moved = kernel.bytes_moved
-    near = 0 < moved <= ceilings.l2_bytes and ceilings.l2_gbs > 0
-    memory = moved / ((ceilings.l2_gbs if near else ceilings.copy_gbs) * 1e3)
+    memory = _memory_us(count_read_bytes(kernel.body), count_written_bytes(kernel.body), ceilings)
     compute = sum(_product_us(kernel.body, op, ceilings) for op in kernel.body.ops)
     return (compute, COMPUTE) if compute > memory else (memory, MEMORY)
+
+
+def _memory_us(read: int, written: int, ceilings: Ceilings) -> float:
+    """What moving so many bytes takes at least, in us: from the GPU's memory what the L2 can't keep, from the L2 all.
+
+    What the L2 keeps is taken off at the dearer of the two rates, as nobody says which bytes a schedule keeps there.
+    Ceilings without a rate of reading are an older measurement, and give the floor that they gave: all bytes at the
+    rate of a copy, within the L2 or beyond it.
+    """
+    if not ceilings.read_gbs > 0:
+        near = 0 < read + written <= ceilings.l2_bytes and ceilings.l2_gbs > 0
+        return (read + written) / ((ceilings.l2_gbs if near else ceilings.copy_gbs) * 1e3)
+    per_read, per_written = _us_per_byte(ceilings.copy_gbs, ceilings.read_gbs)
+    far = read * per_read + written * per_written
+    if not (ceilings.l2_bytes > 0 and ceilings.l2_gbs > 0):
+        return far
+    far -= ceilings.l2_bytes * max(per_read, per_written)
+    near_read, near_written = _us_per_byte(ceilings.l2_gbs, ceilings.l2_read_gbs)
+    return max(far, read * near_read + written * near_written)
+
+
+def _us_per_byte(copy_gbs: float, read_gbs: float) -> tuple[float, float]:
+    """For a byte read and a byte written: what a copy takes for one of each is what both take together.
+
+    A copy reads, so reading alone is never slower than a copy.
+    """
+    read = 1e-3 / max(read_gbs, copy_gbs)
+    return read, 2e-3 / copy_gbs - read
 
 
 def _product_us(body: Graph, op: Op, ceilings: Ceilings) -> float:

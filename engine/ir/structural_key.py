@@ -3,6 +3,7 @@
 Two bodies that differ in names, in the order in which their ops were written, in the order of their inputs and
 outputs, or in the order of commutative operands have one key. Shapes, dtypes, attributes, sharing between ops,
 strides (not of an axis of extent 1) and the alignment of an input's offset are part of it: a time depends on them.
+Where an input lies beyond that is not (see `engine.ir.placement`), and no text may depend on it.
 Ops are coloured from below and from above (Weisfeiler and Leman's refinement), the body is rewritten in the order
 of the colours, and the key is the sha256 of that text, so equal keys mean equal bodies.
 """
@@ -15,13 +16,12 @@ from functools import lru_cache
 
 from engine.ir.graph import Graph, Op, TensorSpec
 from engine.ir.ops import COMMUTATIVE
+from engine.ir.placement import ALIGNMENT_BYTES, placed
+from engine.ir.shapes import GraphError
 
 KEY_DIGITS = 24
 _ROUNDS = 3
 """A round carries a colour the whole way up and down, so few are enough, and a hostile body can't ask for more."""
-
-ALIGNMENT_BYTES = 16
-"""The widest vector load; an offset's remainder to it is all that a time depends on."""
 
 
 @lru_cache(maxsize=8192)
@@ -47,8 +47,42 @@ def canonical_numbers(body: Graph) -> dict[int, int]:
     return numbers
 
 
+def same_ends(body: Graph, other: Graph) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """For each input of `body`, and for each of its outputs, the position of the same one in `other`: an equal body,
+    written in another order. Raises GraphError for bodies that differ."""
+    body, other = placed(body), placed(other)
+    if (body.ops, body.inputs, body.outputs) == (other.ops, other.inputs, other.outputs):
+        return tuple(range(len(body.inputs))), tuple(range(len(body.outputs)))
+    return _same_ends(body, other)
+
+
+@lru_cache(maxsize=1024)
+def _same_ends(body: Graph, other: Graph) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    if _canonical(body)[0] != _canonical(other)[0]:
+        raise GraphError("two kernels of one key compute different things")
+    inputs = _places(_ends(body, body.inputs), _ends(other, other.inputs))
+    return inputs, _places(_ends(body, body.outputs), _ends(other, other.outputs))
+
+
+def _ends(body: Graph, ends: tuple[int, ...]) -> list[str]:
+    """What each of some ops is in every equal body; an input that nothing reads is what it looks like."""
+    numbers = canonical_numbers(body)
+    return [str(numbers[i]) if i in numbers else json.dumps(_describe(body.ops[i])) for i in ends]
+
+
+def _places(ends: list[str], others: list[str]) -> tuple[int, ...]:
+    """For each end its position among the others; of outputs that are one value each may stand for each."""
+    if sorted(ends) != sorted(others):
+        raise GraphError("two kernels of one key read or give different things")
+    left: dict[str, list[int]] = {}
+    for position, end in enumerate(others):
+        left.setdefault(end, []).append(position)
+    return tuple(left[end].pop(0) for end in ends)
+
+
 def _canonical(body: Graph) -> tuple[list[object], list[int], dict[int, int]]:
     """The rows and outputs of the canonical form, and the number of each op of the body that is in it."""
+    body = placed(body)
     merged, where = _merge_equal_ops(body)
     outputs = [where[i] for i in body.outputs]
     colours = _colours(merged, outputs)

@@ -62,7 +62,7 @@ def assemble_plan(
             [view_buffer(buffers, view) for view in call.arguments],
             [buffers[index] for index in call.results],
         )
-        for call in grouping.calls
+        for call in grouping.launches()
     )
 
     def launch() -> None:

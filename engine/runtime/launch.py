@@ -15,6 +15,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from engine.codegen import Argument
 from engine.ir.graph import Graph
+from engine.ir.placement import passed_offset
 from engine.runtime.compile import CompiledSource
 from engine.runtime.reference import evaluate
 
@@ -73,10 +74,12 @@ def registers_and_spills(compiled: CompiledSource) -> tuple[int | None, int | No
 
 
 def kernel_argument(argument: Argument, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> Any:
-    """What a generated kernel takes for its tensor: the first element of the storage, as generated code adds a tensor's
-    offset itself, or a descriptor of the matrix that the argument describes."""
+    """What a generated kernel takes for its tensor: the last 16-byte boundary of the storage before the tensor's first
+    element, as `engine.ir.placement` has it, or a descriptor of the matrix that the argument describes from there.
+    """
     tensor = (inputs if argument.kind == "input" else outputs)[argument.index]
+    start = passed_offset(int(tensor.storage_offset()), tensor.element_size()) if tensor.numel() else 0
     if not argument.block:
-        return tensor.as_strided((1,), (1,), 0)
-    view = tensor.as_strided(argument.shape, argument.strides, argument.offset)
+        return tensor.as_strided((1,), (1,), start)
+    view = tensor.as_strided(argument.shape, argument.strides, start + argument.offset)
     return TensorDescriptor(view, list(argument.shape), list(argument.strides), list(argument.block))

@@ -241,3 +241,12 @@ def test_a_modules_parameters_are_weights_and_tensors_are_not() -> None:
     graph = captured("nn.Linear(8, 4)(torch.randn(2, 8))").graph
     assert [graph.labels[place] for place in graph.weights] == ["linear0.weight", "linear0.bias"]
     assert captured("F.linear(torch.randn(2, 8), torch.randn(4, 8))").graph.weights == ()
+
+
+def test_a_filled_half_holds_what_its_dtype_keeps_and_a_number_beside_it_is_exact() -> None:
+    code = (
+        "def f(x):\n    return x * 0.1 + torch.full((4,), 0.1, dtype=x.dtype)\nf(torch.randn(4, dtype=torch.bfloat16))"
+    )
+    graph = captured(code).graph
+    numbers = {op.attribute("value") for op in graph.ops if op.kind == "constant"}
+    assert numbers == {0.1, 0.10009765625}

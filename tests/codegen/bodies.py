@@ -324,7 +324,19 @@ _MORE_KINDS = ("abs", "sign", "floor", "ceil", "logical_not", "isnan", "copy", "
 _POSITIVE_KINDS = ("log", "log2", "sqrt", "rsqrt")
 _TRUTH = ("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or")
 
+
+def over_negation() -> Graph:
+    """What tells one zero from the other, of a number's opposite in each dtype."""
+    builder = GraphBuilder()
+    ends = []
+    for dtype in ("float32", "bfloat16", "float16", "float64"):
+        opposite = builder.add("neg", builder.input(TensorSpec.contiguous((30,), dtype)))
+        ends += [opposite, builder.add("reciprocal", opposite)]
+    return builder.build(*ends)
+
+
 POINTWISE: dict[str, Body] = {
+    "over_negation": over_negation,
     "floats": lambda: unary((*_FLOAT_KINDS, *_MORE_KINDS)),
     "floats_fp16": lambda: unary(("exp", "gelu", "tanh", "floor", "sign"), "float16"),
     "floats_fp64": lambda: unary(("exp", "gelu", "tanh", "sigmoid", "abs"), "float64"),

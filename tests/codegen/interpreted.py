@@ -30,14 +30,24 @@ torch.set_num_threads(1)
 SMALL_CHIP = Target(multiprocessors=3)
 """Few multiprocessors, so that small shapes have persistent schedules."""
 SCHEDULES_OF_A_BODY = {"contraction": 4, "attention": 2, "rowwise": 4, "pointwise": 4}
+_ROLES: dict[str, KnobValue] = {"BLOCK_M": 128, "LOADS": "descriptor", "NUM_WARPS": 8, "NUM_STAGES": 2}
+_OVERLAPS, _MASKS = ("specialized", "persistent"), ("every", "cut")
 _FORMS_OF_ATTENTION: tuple[dict[str, KnobValue], ...] = (
     {"MASK": "cut"},
     {"BLOCK_M": 32, "BLOCK_N": 16, "QUERY_TILES": 2},
+    *({**_ROLES, "BLOCK_N": 128, "OVERLAP": overlap, "MASK": mask} for overlap in _OVERLAPS for mask in _MASKS),
+    *({**_ROLES, "BLOCK_N": 64, "NUM_STAGES": 3, "OVERLAP": "persistent", "MASK": mask} for mask in _MASKS),
 )
 """They pay from long sequences on, and are right wherever they are legal."""
+_FORMS_OF_CONTRACTION: tuple[dict[str, KnobValue], ...] = (
+    {"STORES": "whole"},
+    {"STORES": "quarters", "BLOCK_N": 64, "PERSISTENT": True},
+)
+"""They pay where tiles are large and many."""
+_FORMS = {"attention": _FORMS_OF_ATTENTION, "contraction": _FORMS_OF_CONTRACTION}
 _TRIES = 12
-ROUNDING = {"float64": 1e-12, "float32": 1e-6, "float16": 1e-3, "bfloat16": 8e-3}
-"""Allowed relative norm beside eager's own error; the interpreter rounds bfloat16 towards zero."""
+ROUNDING = {"float64": 1e-12, "float32": 1e-6, "float16": 1e-3, "bfloat16": 1e-3}
+"""Allowed relative norm beside eager's own error."""
 
 
 def main(family: str) -> None:
@@ -59,7 +69,7 @@ def sample(kernel: Kernel, name: str) -> list[Schedule]:
     found = draw.sample(offered, min(SCHEDULES_OF_A_BODY[kernel.family], len(offered)))
     other = [schedule for schedule in offered if _without_dot(schedule) and schedule not in found]
     found += draw.sample(other, min(2, len(other)))
-    for changes in _FORMS_OF_ATTENTION if kernel.family == "attention" else ():
+    for changes in _FORMS.get(kernel.family, ()):
         changed = (Schedule.of(s.as_dict() | changes) for s in draw.sample(offered, min(_TRIES, len(offered))))
         found += islice((s for s in changed if illegal_because(kernel, s, SMALL_CHIP) is None), 1)
     return found

@@ -12,6 +12,7 @@ import math
 import os
 import pickle
 import sys
+import time
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -184,7 +185,12 @@ def left_to_eager(x: torch.Tensor) -> list[list[Any]]:
     call = engine.compile(in_place)
     (_, said), done = told(lambda: (call(first), call(first))), (in_place(second), in_place(second))
     rows.append([torch.equal(first, second) and done is not None, said])
-    for function in (lambda a: a[a > 0].sum(), lambda a: a + torch.rand_like(a) * 0.0, torch.special.bessel_j0):
+    functions: list[Callable[[torch.Tensor], torch.Tensor]] = [
+        *(lambda a: a[a > 0].sum(), lambda a: a + torch.rand_like(a) * 0.0, torch.special.bessel_j0),
+        lambda a: torch.cond(a.sum() > 0, lambda b: b * 2.0, lambda b: b - 1.0, (a,)),
+        lambda a: a + 0.0 * time.perf_counter(),
+    ]
+    for function in functions:
         made = engine.compile(function)
         results, said = told(lambda made=made: (made(x), made(x)))
         rows.append([all(torch.allclose(result, function(x)) for result in results), said])

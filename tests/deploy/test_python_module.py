@@ -12,16 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from engine.codegen import offered_schedules
+from engine.codegen import offered_schedules, render
 from engine.deploy import ModuleOrigin, deployment, python_module
 from engine.deploy.python_module import comment, input_names
 from engine.grouping import grouping_space
-from engine.ir import Graph, GraphBuilder, TensorSpec
+from engine.ir import Graph, GraphBuilder, Kernel, TensorSpec
 from engine.ir.extern import arguments_to_json
-from engine.ir.plan import Program
+from engine.ir.plan import BufferView, Grouping, KernelCall, Program
 from engine.prior import ColdModel
 from engine.store import Store
 from engine.vocabulary import Context, Schedule, Target
+from tests.codegen.attention_bodies import attention
 
 CONTEXT = Context("NVIDIA H200", "9.0", "580.1", "2.13.0", "3.6.0", "12.8")
 ORIGIN = ModuleOrigin("0.1", 'emmy export --python -o "x.py"\nimport os', ("emmy tune --code 'f()'",), CONTEXT)
@@ -44,14 +45,14 @@ def exported(program: Program, tmp_path: Path, last: bool = False) -> str:
         )
 
 
-def run_alone(text: str, check: str, tmp_path: Path) -> str:
+def run_alone(text: str, check: str, tmp_path: Path, *, interpret: bool = True) -> str:
     """Run the module and a check in a bare process where `engine` can't be imported; the check's output."""
     (tmp_path / "tuned.py").write_text(text)
     (tmp_path / "check.py").write_text(
         "import sys\nsys.modules['engine'] = sys.modules['emmy_tui'] = None\nimport torch, tuned\n"
         + textwrap.dedent(check)
     )
-    environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": ""}
+    environment = {**os.environ, "TRITON_INTERPRET": "1" if interpret else "0", "PYTHONPATH": ""}
     child = subprocess.run(
         [sys.executable, "check.py"], capture_output=True, text=True, cwd=tmp_path, env=environment, check=False
     )
@@ -200,3 +201,48 @@ def test_names_are_safe_and_differ() -> None:
         *("w_0", "w_0_1", "run_2", "x1", "xlambda", "input5", "input6", "input7"),
     )
     assert comment("a\nb\ud800\u2028") == "# a\\nb\\ud800\\u2028"
+
+
+COMPILED = """
+import triton
+from triton._C.libtriton import native_specialize_impl
+from triton.backends.compiler import GPUTarget
+from triton.backends.nvidia.compiler import CUDABackend
+from triton.experimental.gluon._runtime import GluonASTSource
+function, launched = tuned.kernel_0, []
+class Recorder:
+    def __getitem__(self, grid):
+        return lambda *args, **options: launched.append((grid, args, options))
+tuned.kernel_0 = Recorder()
+q, k, v = (torch.zeros(shape, dtype=torch.bfloat16) for _, shape, *_ in tuned.INPUTS)
+tuned.run(q, k, v)
+((grid, args, options),) = launched
+told = {name: native_specialize_impl(CUDABackend, x, False, True, True)[0] for name, x in zip(function.arg_names, args)}
+source = GluonASTSource(function, told, {}, {})
+built = triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options)
+print(grid, options, built.metadata.num_warps, built.metadata.shared, ".target sm_90a" in built.asm["ptx"])
+print(*dict.fromkeys(told.values()), sep="|")
+"""
+
+
+def test_a_kernel_whose_warps_have_roles_compiles_from_the_file_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel = Kernel("attention", attention(16, 2048, 2048, 128, "bfloat16", causal=True))
+    schedule = next(one for one in offered_schedules(kernel, Target()) if one["OVERLAP"] == "persistent")
+    specs = (*kernel.body.input_specs(), *kernel.body.output_specs())
+    views = [BufferView(number, spec) for number, spec in enumerate(specs)]
+    grouping = Grouping(specs, (KernelCall(kernel, tuple(views[:3]), (3,)),), (views[3],))
+    with Store.open(tmp_path / "tune.db") as store:
+        store.record_context(CONTEXT, Target())
+        chosen = deployment(grouping, store, CONTEXT.key, Target(), ColdModel())
+    (item,) = chosen.kernels
+    assert item.chosen is not None
+    chosen = replace(chosen, kernels=(replace(item, chosen=replace(item.chosen, schedule=schedule)),), pdl=True)
+    text = python_module(Program(kernel.body, "attention"), chosen, ORIGIN)
+    assert "GluonDescriptor(_view(b[0], (2048, 2048), (2048, 1), 0), [2048, 2048], [2048, 1], [64, 128]" in text
+    assert "launch_pdl" not in text
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
+    launch, types = run_alone(text, COMPILED, tmp_path, interpret=False).splitlines()
+    assert launch == "(132, 1, 1) {'num_warps': 4, 'num_stages': 2} 12 196920 True"
+    assert types.split("|") == list(dict.fromkeys(argument.type for argument in render(kernel, schedule).arguments))

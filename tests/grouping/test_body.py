@@ -24,3 +24,16 @@ def test_one_buffer_read_in_one_way_is_one_input_and_labels_follow() -> None:
     body = write_body(facts, frozenset(i for i in range(len(graph.ops)) if facts.computes(i)))
     assert body.graph.labels == ("x", "w", "bias")
     assert [root for root, _ in body.reads] == [0, 1, 2]
+
+
+def test_a_number_read_as_rows_keeps_its_rows_where_it_is_computed_again() -> None:
+    b = GraphBuilder()
+    w = b.input(contiguous((16, 8), "float32"), "w")
+    zero = b.add("copy", b.constant(0.0))
+    rows = b.view(zero, (2, 16), (0, 0))
+    graph = b.build(b.add("matmul", rows, w))
+    last = len(graph.ops) - 1
+    body = write_body(Facts.of(graph), frozenset({last}), frozenset({zero})).graph
+    (product,) = (op for op in body.ops if op.kind == "matmul")
+    assert body.ops[product.inputs[0]].out.shape == (2, 16)
+    assert [body.ops[i].kind for i in body.inputs] == ["input"]

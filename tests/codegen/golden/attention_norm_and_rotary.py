@@ -35,7 +35,7 @@ def attention(in0, in1, in2, in3, in4, in5, out0, value_desc):
     v11_1 = x2_1 * v9_1
     v12_1 = v11_1.to(tl.bfloat16).to(tl.float32)
     v14_1 = x3_1 * v12_1
-    v21 = -v14_1
+    v21 = v14_1 * -1.0
     v22 = tl.where(v20, v21, v14_1)
     x1 = tl.load(in1 + rows * 128 + d_query).to(tl.float32)
     v24 = v22 * x1
@@ -67,7 +67,7 @@ def attention(in0, in1, in2, in3, in4, in5, out0, value_desc):
         v34_1 = x4_1 * v32_1
         v35_1 = v34_1.to(tl.bfloat16).to(tl.float32)
         v37_1 = x5_1 * v35_1
-        v39 = -v37_1
+        v39 = v37_1 * -1.0
         v40 = tl.where(v20_1, v39, v37_1)
         x1_1 = tl.load(p1 + start * 128).to(tl.float32)
         v42 = v40 * x1_1

@@ -22,7 +22,7 @@ def rowwise(in0, in1, in2, in3, out0):
     v5_1 = x0_1 * v4_1
     x1_1 = tl.load(in1 + turned, mask=cols < 24, other=0)
     v7_1 = v5_1 * x1_1
-    v15 = -v7_1
+    v15 = v7_1 * -1.0
     v16 = tl.where(v14, v15, v7_1)
     x3 = tl.load(in3 + rows // 5 % 4 * 24 + cols, mask=cols < 24, other=0)
     v17 = v16 * x3

@@ -24,7 +24,7 @@ def product0(acc, tile_m, tile_n, in1, in2, in4, out0):
     v19 = x4 * v18_low
     v26 = v19 * x1
     v19_1 = x4_1 * v18_high
-    v24 = -v19_1
+    v24 = v19_1 * -1.0
     v27 = v24 * x2
     v28 = v26 + v27
     tl.store(out0 + rows * 2048 + tile_n * 128 + low, v28.to(tl.bfloat16))
@@ -56,7 +56,7 @@ def product1(acc, tile_m, tile_n, in1, in2, in6, out1):
     v42 = x6 * v41_low
     v46 = v42 * x1
     v42_1 = x6_1 * v41_high
-    v44 = -v42_1
+    v44 = v42_1 * -1.0
     v47 = v44 * x2
     v48 = v46 + v47
     tl.store(out1 + rows * 1024 + tile_n * 128 + low, v48.to(tl.bfloat16))

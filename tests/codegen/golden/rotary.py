@@ -16,7 +16,7 @@ def pointwise(in0, in1, in2, out0):
     c_3 = index % 8
     turned = (c_3 + 4) % 8
     x0_1 = tl.load(in0 + c * 240 + c_1 * 48 + c_2 * 8 + turned, mask=index < 480, other=0)
-    v8 = -x0_1
+    v8 = x0_1 * -1.0
     v9 = tl.where(v7, v8, x0_1)
     x2 = tl.load(in2 + index % 48, mask=index < 480, other=0)
     v10 = v9 * x2

@@ -12,7 +12,7 @@ def contraction(in0, in1, out0):
     k_row = tl.arange(0, 16)[None, :]
     k_col = tl.arange(0, 16)[:, None]
     acc = tl.zeros((16, 32), tl.float32)
-    p0 = in0 + 8 + rows // 9 * 1000 + rows % 9 * 40 + k_row
+    p0 = in0 + rows // 9 * 1000 + rows % 9 * 40 + k_row
     p1 = in1 + k_col * 24 + cols
     for k in tl.range(0, 40, 16):
         x0 = tl.load(p0 + k, mask=(rows < 18) & (k_row < 40 - k), other=0)
