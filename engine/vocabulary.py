@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -154,7 +155,8 @@ class Target:
     """The chip that code is generated for; the defaults are an H200's (CUDA occupancy tables, sm_90).
 
     `capability` is major * 10 + minor. Sizes are in bytes, bandwidth in bytes/s, peaks in FLOP/s.
-    The bandwidth and the bf16 peak are measured on an H200 (large streaming kernels; 8192^3 matmul).
+    The bandwidth and the bf16 peak are measured on an H200 (large streaming kernels; 8192^3 matmul). `gluon` says
+    whether the Triton there compiles kernels in which warps have roles.
     """
 
     capability: int = 90
@@ -167,6 +169,7 @@ class Target:
     peak_bf16: float = 8.0e14
     peak_tf32: float = 4.0e14
     peak_fp32: float = 5.5e13
+    gluon: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,3 +230,16 @@ class Pin:
     author: str
     at: float
     note: str = ""
+
+
+def kernel_target(name: str, key: str) -> str:
+    """The target of a run of one kernel alone, where a run of a program has the text that the user typed."""
+    return f"kernel {name} {key}"
+
+
+def is_kernel_target(target: str) -> bool:
+    """Whether a run's target is one that `kernel_target` gives."""
+    return _KERNEL_TARGET.fullmatch(target) is not None
+
+
+_KERNEL_TARGET = re.compile(kernel_target(".+", "[0-9a-f]{24}"), re.DOTALL)

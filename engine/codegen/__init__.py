@@ -19,7 +19,7 @@ from engine.codegen.family import Family
 from engine.codegen.machine_code import machine_code
 from engine.codegen.pointwise import Pointwise
 from engine.codegen.rowwise import Rowwise
-from engine.codegen.source import CONTROLS_FOLDER, Argument, KernelSource
+from engine.codegen.source import CONTROLS_FOLDER, GLUON, Argument, KernelSource
 from engine.codegen.space import ScheduleSpace
 from engine.ir.kernel import Kernel
 from engine.vocabulary import KnobValue, Schedule, Target
@@ -96,6 +96,7 @@ def render(kernel: Kernel, schedule: Schedule, target: Target = _H200, *, pdl: b
 __all__ = [
     "CONTROLS_FOLDER",
     "FAMILIES",
+    "GLUON",
     "Argument",
     "KernelSource",
     "acf_of",

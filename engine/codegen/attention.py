@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from engine.codegen.attention_facts import attention_facts
+from engine.codegen.attention_overlap import KNOB as OVERLAP
+from engine.codegen.attention_overlap import offered_overlaps, overlaps
+from engine.codegen.attention_overlap_text import overlap_source
 from engine.codegen.attention_rules import attention_rules, offered_values
 from engine.codegen.attention_text import attention_source
 from engine.codegen.expressions import Unrenderable
@@ -23,6 +26,7 @@ _SMALLEST: dict[str, KnobValue] = {
     "NUM_WARPS": 1,
     "NUM_STAGES": 1,
     "QUERY_TILES": 1,
+    OVERLAP: "none",
 }
 
 
@@ -40,8 +44,9 @@ class Attention:
         return None
 
     def forks(self, kernel: Kernel, target: Target) -> tuple[Fork, ...]:
-        offered = offered_values(attention_facts(kernel.body))
-        optional = [(name, offered[name]) for name in ("MASK", "QUERY_TILES") if len(offered[name]) > 1]
+        facts = attention_facts(kernel.body)
+        offered = offered_values(facts) | {OVERLAP: offered_overlaps(facts, target)}
+        optional = [(name, offered[name]) for name in ("MASK", "QUERY_TILES", OVERLAP) if len(offered[name]) > 1]
         return (
             fork_over(("BLOCK_M", offered["BLOCK_M"])),
             fork_over(("BLOCK_N", offered["BLOCK_N"])),
@@ -55,4 +60,5 @@ class Attention:
         return attention_rules(attention_facts(kernel.body), target)
 
     def render(self, kernel: Kernel, schedule: Schedule, target: Target) -> KernelSource:
-        return attention_source(attention_facts(kernel.body), schedule.as_dict())
+        facts, values = attention_facts(kernel.body), schedule.as_dict()
+        return overlap_source(facts, values, target) if overlaps(values) else attention_source(facts, values)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from engine.codegen.attention_facts import AttentionFacts
+from engine.codegen.attention_overlap import overlap_rules
 from engine.codegen.dot_rules import (
     SMALLEST_SIDE,
     TILE_ELEMENTS,
@@ -48,7 +49,7 @@ def offered_values(facts: AttentionFacts) -> dict[str, tuple[KnobValue, ...]]:
         "BLOCK_N": values_up_to("BLOCK_N", facts.keys),
         "PRECISION": precision_values(facts.dtype, facts.allow_tf32),
         "LOADS": ("pointer", "descriptor") if described else ("pointer",),
-        "MASK": ("every", "cut") if facts.diagonal and facts.keys >= _MANY_KEYS else ("every",),
+        "MASK": ("every", "cut") if _may_cut(facts) else ("every",),
         "QUERY_TILES": (1, 2) if _may_have_two_tiles(facts) else (1,),
     }
 
@@ -57,7 +58,9 @@ def attention_rules(facts: AttentionFacts, target: Target) -> tuple[Rule, ...]:
     """All rules: laws first, each with the knobs that it reads. A rule that reads a knob which is not asked for here
     would never be asked, so the number of tiles is among a rule's knobs only where it is."""
     tiles = ("QUERY_TILES",) if _may_have_two_tiles(facts) else ()
+    masks = ("MASK",) if _may_cut(facts) else ()
     return (
+        *overlap_rules(facts, target, (*masks, *tiles)),
         *(Rule((name,), smallest_tile(name)) for name in _TILE),
         Rule(_TILE, _tile_limit(facts)),
         Rule(("PRECISION",), precision_law(facts.dtype, facts.allow_tf32, "attention")),
@@ -73,6 +76,11 @@ def attention_rules(facts: AttentionFacts, target: Target) -> tuple[Rule, ...]:
         Rule((*_TILE, "NUM_WARPS"), _computed_tiles(facts), law=False),
         Rule((*_TILE, "PRECISION", "NUM_WARPS", "QUERY_TILES"), _query_tiles_pay(facts, target), law=False),
     )
+
+
+def _may_cut(facts: AttentionFacts) -> bool:
+    """Whether the mask is asked for: a causal one, and a program's loop is long."""
+    return facts.diagonal and facts.keys >= _MANY_KEYS
 
 
 def _may_have_two_tiles(facts: AttentionFacts) -> bool:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from engine.codegen.source import KernelSource
+from engine.codegen.source import GLUON, KernelSource
 
 WAIT = "tl.extra.cuda.gdc_wait()"
 LAUNCH_DEPENDENTS = "tl.extra.cuda.gdc_launch_dependents()"
@@ -45,7 +45,12 @@ class _Statement:
 
 
 def with_dependent_launch(source: KernelSource) -> KernelSource:
-    """The source with the two lines, to be launched that way; its results are the same. Others stay untouched."""
+    """The source with the two lines, to be launched that way; its results are the same. Others stay untouched.
+
+    A text in Gluon stays as it is: launched plainly, it starts when all before it has ended.
+    """
+    if source.dialect == GLUON:
+        return source
     lines = source.text.rstrip("\n").split("\n")
     called, working = _working_functions(lines, source.entry)
     for body, end in reversed(working):

@@ -4,7 +4,7 @@ The format, version 1. Times are in us, sizes in bytes, moments in seconds since
 is marked with ?, and unknown keys are ignored.
 
     {"format": "emmy schedules", "version": 1, "emmy": product version, "command": what wrote the file, "at": moment,
-     "reproduce": [command, ...],                       the tuning runs whose results these are
+     "reproduce": [command, ...],                       what measures each again, then the runs that tuned them
      "contexts": {name: {"gpu", "capability", "driver", "torch", "triton", "ptxas", "cold_l2", "target"?: {...}}},
      "kernels": {structural key: {"label", "shape", "body": {...}}},  the body is enough to tune the kernel again
      "controls"?: {hash: name},                         controls files that schedules name; their bytes stay behind
@@ -169,6 +169,9 @@ def _context(key: str, row: Mapping[str, Any]) -> tuple[Context, Target | None]:
 def _target(row: Any) -> Target:
     values: dict[str, Any] = {}
     for name in (one.name for one in fields(Target)):
+        if name == "gluon":
+            values[name] = row.get(name, Target().gluon) is not False
+            continue
         number = _number(row, name)
         values[name] = number if name.startswith(("peak", "memory")) else int(number)
     return Target(**values)

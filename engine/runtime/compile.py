@@ -75,6 +75,8 @@ def compile_source(
     seconds = time.perf_counter() - start
     shared = int(kernel.metadata.shared)
     build = BuildReport(registers, spills, shared, seconds, len(machine_code(kernel.kernel)))
+    if kernel.metadata.num_warps * 32 > THREADS_OF_A_BLOCK:
+        raise BuildError(threads_failure(THREADS_OF_A_BLOCK), build)
     if kernel.metadata.shared > target.shared_bytes:
         raise BuildError(shared_memory_failure(target.shared_bytes), build)
     return CompiledSource(source, kernel, build)

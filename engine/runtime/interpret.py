@@ -17,11 +17,12 @@ import triton
 import triton.language as tl
 from triton.runtime.interpreter import InterpretedFunction
 
-from engine.codegen import KernelSource, is_generated
+from engine.codegen import GLUON, KernelSource, is_generated
 from engine.ir.graph import TensorSpec
 from engine.ir.plan import Grouping
 from engine.runtime._interpreter_compat import interpreter_repairs
 from engine.runtime.assemble import view_buffer
+from engine.runtime.interpret_gluon import run_gluon
 from engine.runtime.launch import kernel_argument
 from engine.runtime.reference import evaluate
 
@@ -41,6 +42,9 @@ def interpret(
         raise RuntimeError("Triton interprets nothing in this process; start it with TRITON_INTERPRET=1.")
     results = [_poisoned(spec) for spec in outputs]
     arguments = [kernel_argument(argument, inputs, results) for argument in source.arguments]
+    if source.dialect == GLUON:
+        run_gluon(source, arguments)
+        return results
     function, name = _load(source)
     try:
         with interpreter_repairs():
@@ -66,7 +70,7 @@ def interpret_plan(
     for step in grouping.prepared:
         values = evaluate(step.body, [view_buffer(buffers, view) for view in step.arguments], None)
         buffers.update(zip(step.results, (value.contiguous() for value in values), strict=True))
-    for call in grouping.calls:
+    for call in grouping.launches():
         arguments = [view_buffer(buffers, view) for view in call.arguments]
         if is_generated(call.kernel):
             specs = [grouping.buffers[index] for index in call.results]

@@ -10,6 +10,7 @@ import subprocess
 
 import triton
 
+from engine.runtime._triton_compat import has_gluon
 from engine.runtime.driver import read_gpu, torch_version
 from engine.vocabulary import Context, Target
 
@@ -58,6 +59,7 @@ def read_target(index: int = 0) -> Target:
         peak_bf16=default.peak_bf16 * share,
         peak_tf32=default.peak_tf32 * share,
         peak_fp32=default.peak_fp32 * share,
+        gluon=has_gluon(),
     )
 
 

@@ -154,6 +154,12 @@ ATTENTION: dict[str, Callable[[], Graph]] = {
     "long_causal": lambda: attention(2, 40, 1024, 16, "bfloat16", causal=True, offset=984),
     "long_causal_ragged": lambda: attention(2, 50, 1024, 24, "float32", causal=True, offset=1000, group=2),
     "long_causal_rows_without_keys": lambda: attention(1, 40, 1024, 16, "float16", causal=True, offset=-5),
+    "roles_full": lambda: attention(2, 128, 256, 128, "bfloat16", group=2),
+    "roles_causal": lambda: attention(3, 256, 256, 64, "float16", causal=True),
+    "roles_grouped": lambda: attention(8, 128, 256, 64, "bfloat16", group=8, causal=True, offset=128),
+    "roles_heads_first": lambda: attention(
+        *(2, 256, 384, 128, "float16"), group=2, batch=2, causal=True, tokens_first=False, joined=False
+    ),
     "negative_scale": lambda: attention(1, 32, 32, 16, "float32", scale=-0.5, causal=True),
 }
 

@@ -39,8 +39,9 @@ def us(kernel: Kernel, schedules: list[dict[str, KnobValue]]) -> np.ndarray[tupl
     ids=["matmul", "fp32", "softmax", "pointwise"],
 )
 def test_predictions_of_other_kernels_stand(kernel: Kernel, logs: tuple[float, ...]) -> None:
-    offered = list(offered_schedules(kernel, H200))
-    chosen = [offered[i].as_dict() for i in (0, len(offered) // 3, -1)]
+    offered = [s.as_dict() for s in offered_schedules(kernel, H200)]
+    offered = [knobs for knobs in offered if knobs.get("STORES", "pointer") == "pointer"]
+    chosen = [offered[i] for i in (0, len(offered) // 3, -1)]
     assert ColdModel().predict(features(kernel, chosen, H200)) == pytest.approx(logs, abs=1e-5)
 
 
@@ -88,14 +89,16 @@ FULL = Kernel("attention", attention(16, 2048, 2048, 128, "bfloat16", batch=4))
 CORNER = ("BLOCK_M", "BLOCK_N", "LOADS", "NUM_WARPS", "NUM_STAGES")
 
 
-def first_predicted(kernel: Kernel, count: int) -> list[dict[str, KnobValue]]:
+def first_predicted(kernel: Kernel, count: int, *overlaps: str) -> list[dict[str, KnobValue]]:
+    """The first of those whose OVERLAP is one of these, or of all."""
     offered = [s.as_dict() for s in offered_schedules(kernel, H200)]
+    offered = [values for values in offered if not overlaps or values["OVERLAP"] in overlaps]
     return [offered[i] for i in us(kernel, offered).argsort(kind="stable")[:count]]
 
 
 def test_a_mask_that_cuts_is_predicted_first_where_the_mask_is_causal() -> None:
     """As measured: 162.2 us, and 165.3 with the mask in every block."""
-    first = first_predicted(LONG, 10)
+    first = first_predicted(LONG, 10, "none")
     assert [first[0][name] for name in CORNER] == [64, 64, "descriptor", 4, 3]
     assert first[0]["MASK"] == "cut"
     assert first[1] == first[0] | {"MASK": "every"}
@@ -104,11 +107,19 @@ def test_a_mask_that_cuts_is_predicted_first_where_the_mask_is_causal() -> None:
 
 def test_two_tiles_are_predicted_first_where_nothing_is_masked() -> None:
     """As measured: 273.3 us with 256 queries, 277.7 with 128, 283.3 with one tile of 64; 318 with 32 keys a step."""
-    first = first_predicted(FULL, 8)
+    first = first_predicted(FULL, 8, "none")
     assert [values["QUERY_TILES"] for values in first[:4]] == [2, 2, 2, 1]
     assert [128, 64, "descriptor", 4, 2] in [[values[name] for name in CORNER] for values in first[:3]]
     assert [256, 64, "descriptor", 8, 3] in [[values[name] for name in CORNER] for values in first[:3]]
     assert all(values["BLOCK_N"] != 32 for values in first)
+
+
+def test_roles_for_warps_are_predicted_first_where_loops_are_long_and_tiles_many() -> None:
+    """As measured: 125 us where programs walk the tiles, 141 where each has one, 162 without; 220, 242 and 273."""
+    for kernel in (LONG, FULL):
+        assert [values["OVERLAP"] for values in first_predicted(kernel, 3)] == ["persistent", "specialized", "none"]
+    few = Kernel("attention", attention(4, 1024, 1024, 128, "bfloat16", causal=True))
+    assert all(values["OVERLAP"] == "none" for values in first_predicted(few, 8))
 
 
 def test_scores_of_options_are_usable() -> None:
