@@ -52,6 +52,16 @@ _TABLE = (
     Knob("NUM_WARPS", (1, 2, 4, 8, 16, 32), 4, "warps a program"),
     Knob("NUM_STAGES", (1, 2, 3, 4, 5), 1, "software pipelining depth of the main loop"),
     Knob("QUERY_TILES", (1, 2), 1, "tiles of unmasked queries a program; a softmax beside a product", optional=True),
+    Knob(
+        *("OVERLAP", ("none", "specialized", "persistent"), "none"),
+        "warps have roles, one loads and two groups multiply; persistent: a program a multiprocessor walks the tiles",
+        optional=True,
+    ),
+    Knob(
+        *("STORES", ("pointer", "whole", "halves", "quarters"), "pointer"),
+        "how a tile is stored: pointer arithmetic, or TMA, whole or in parts",
+        optional=True,
+    ),
     Knob("ACF", ("",), "", "sha256 of the controls file that ptxas assembles with; none is empty", optional=True),
 )
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from engine.codegen.contraction_facts import contraction_facts
 from engine.codegen.contraction_rules import contraction_rules, offered_values
+from engine.codegen.contraction_stores import KNOB as STORES
+from engine.codegen.contraction_stores import offered_stores
 from engine.codegen.contraction_text import contraction_source
 from engine.codegen.expressions import Unrenderable
 from engine.codegen.family import Rule, Unsupported, fork_over
@@ -26,6 +28,7 @@ _SMALLEST: dict[str, KnobValue] = {
     "PERSISTENT": False,
     "NUM_WARPS": 1,
     "NUM_STAGES": 1,
+    "STORES": "pointer",
 }
 
 
@@ -45,7 +48,9 @@ class Contraction:
         return None
 
     def forks(self, kernel: Kernel, target: Target) -> tuple[Fork, ...]:
-        offered = offered_values(contraction_facts(kernel.body))
+        facts = contraction_facts(kernel.body)
+        offered = offered_values(facts)
+        stores = offered_stores(facts, target)
         return (
             fork_over(("BLOCK_M", offered["BLOCK_M"])),
             fork_over(("BLOCK_N", offered["BLOCK_N"])),
@@ -54,6 +59,7 @@ class Contraction:
             fork_over(("LOADS", offered["LOADS"])),
             fork_over(("GROUP_M", (1, 8)), ("PERSISTENT", (False, True))),
             fork_over(("NUM_WARPS", (1, 2, 4, 8)), ("NUM_STAGES", (1, 2, 3, 4, 5))),
+            *([fork_over((STORES, stores))] if len(stores) > 1 else []),
         )
 
     def rules(self, kernel: Kernel, target: Target) -> tuple[Rule, ...]:

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from engine.codegen.contraction_facts import ContractionFacts
+from engine.codegen.contraction_stores import parts_text, store_text
 from engine.codegen.emit import Axis, Emitter, IndexSpace, Value, resolve
 from engine.codegen.expressions import Operand, compute_dtype
 from engine.codegen.frames import Frame, FrameError, broadcast_frame, whole_frame
@@ -29,10 +30,20 @@ _REGISTERS = 128
 
 
 class EpilogueWriter:
-    """Writes the epilogue of one set of tiles; `accumulators` are the names of the tiles, in the matmuls' order."""
+    """Writes the epilogue of one set of tiles; `accumulators` are the names of the tiles, in the matmuls' order.
+
+    `stores` says in how many parts TMA stores a tile, 0 through pointers.
+    """
 
     def __init__(
-        self, facts: ContractionFacts, emitter: Emitter, rows: Axis, columns: Axis, block: tuple[int, int], warps: int
+        self,
+        facts: ContractionFacts,
+        emitter: Emitter,
+        rows: Axis,
+        columns: Axis,
+        block: tuple[int, int],
+        warps: int,
+        stores: int = 0,
     ) -> None:
         self.facts = facts
         self.emitter = emitter
@@ -40,6 +51,7 @@ class EpilogueWriter:
         self.columns = columns
         self.block_m, self.block_n = block
         self.threads = 32 * warps
+        self.stores = stores
         self.elements = facts.batch * facts.m * facts.n
         self.space = IndexSpace("", ())
         self.parts: tuple[IndexSpace, ...] = ()
@@ -49,7 +61,9 @@ class EpilogueWriter:
 
     def write(self, accumulators: Sequence[str]) -> None:
         """Write the lines behind the main loop."""
-        if self._is_halved() and self._registers() <= _REGISTERS:
+        if self.stores:
+            self._write_stored(accumulators)
+        elif self._is_halved() and self._registers() <= _REGISTERS:
             with self.emitter.loads_first():
                 self._write(accumulators)
         else:
@@ -71,6 +85,36 @@ class EpilogueWriter:
             for space in (self.space,) if grouped else self.parts:
                 value = emitter.value(output.index, stored, space)
                 emitter.store(output.position, output.spec, value, self._places(space, grouped=grouped))
+
+    def _write_stored(self, accumulators: Sequence[str]) -> None:
+        """The same where TMA stores the tile: each part is computed, and then stored while the next one is."""
+        facts, emitter, width = self.facts, self.emitter, self.block_n // self.stores
+        matmuls = (facts.matmul, *(index for index, _ in facts.siblings))
+        parts = []
+        for name in accumulators:
+            lines, names = parts_text(name, (self.block_m, self.block_n), self.stores)
+            parts.append(names)
+            for line in lines:
+                emitter.line(line)
+        starts = [f"tile_n * {self.block_n}" + (f" + {n * width}" if n else "") for n in range(self.stores)]
+        columns = [self.columns]
+        if self.stores > 1:
+            edge = f" < {facts.n}" if self.columns.mask else ""
+            columns = [Axis(name, facts.n, edge and name + edge) for name in (f"cols{n}" for n in range(self.stores))]
+        batch = Axis("batch", facts.batch)
+        self.parts = tuple(IndexSpace(f"output {axis.name}", (axis, self.rows, batch)) for axis in columns)
+        emitter.special = self._special
+        frame = whole_frame(self.elements)
+        for number, (space, axis, start) in enumerate(zip(self.parts, columns, starts, strict=True)):
+            if facts.computes and self.stores > 1:
+                emitter.line(f"{axis.name} = {start} + tl.arange(0, {width})[None, :]")
+            for names, index in zip(parts, matmuls, strict=True):
+                held = Value(names[number], facts.accumulator, frozenset({self.rows.name, axis.name}))
+                emitter.fix(index, held, frame, space.name)
+            for output in facts.outputs:
+                value = emitter.value(output.index, frame, space)
+                text = self._tile_text(value, output.spec.dtype, space)
+                emitter.line(store_text(facts, output, text, (f"tile_m * {self.block_m}", start)))
 
     def _registers(self) -> int:
         """How many registers of a thread hold the accumulators and all that is loaded for each of their elements."""
@@ -149,7 +193,7 @@ class EpilogueWriter:
         for the others."""
         body = self.facts.body
         op = body.ops[index]
-        if space in self.parts and space != self.space and self._is_even(index, frame):
+        if self.facts.group and space in self.parts and space != self.space and self._is_even(index, frame):
             return self._cut(index, frame, space)
         if op.kind in REDUCTIONS and op.out.numel == body.ops[op.inputs[0]].out.numel:
             return None
@@ -239,7 +283,7 @@ class EpilogueWriter:
         last = len(op.out.shape) - 1
         if op.kind not in ("sum", "mean") or tuple(op.attribute("axes")) != (last,) or width > MAX_ROW_VALUES:
             raise FrameError(f"only rows of up to {MAX_ROW_VALUES} values are summed beside a matmul")
-        if op.out.numel != rows or frame != whole_frame(rows, facts.n) or space != self.space:
+        if op.out.numel != rows or frame != whole_frame(rows, facts.n) or space not in (self.space, *self.parts):
             raise FrameError(f"the rows of a {op.kind} are not those of the matmul")
         block = 1 << (width - 1).bit_length()
         place = "[None, :]" if self.rank == 2 else "[None, None, :]"

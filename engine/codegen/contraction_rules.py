@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from engine.codegen.contraction_facts import ContractionFacts, Operand, tiles_of
 from engine.codegen.contraction_memory import Multiplier, multiplier, pipeline_sizes, scratch_bytes
+from engine.codegen.contraction_stores import KNOB as STORES
+from engine.codegen.contraction_stores import store_bytes, store_rules
 from engine.codegen.dot_rules import (
     SMALLEST_SIDE,
     TILE_ELEMENTS,
@@ -55,7 +57,8 @@ def offered_values(facts: ContractionFacts) -> dict[str, tuple[KnobValue, ...]]:
 
 def contraction_rules(facts: ContractionFacts, target: Target) -> tuple[Rule, ...]:
     """All rules: laws first, each with the knobs that it reads."""
-    return (*_laws(facts, target), *_tastes(facts, target))
+    laws, tastes = _laws(facts, target), _tastes(facts, target)
+    return (*laws, *tastes, *store_rules(facts, target))
 
 
 def _laws(facts: ContractionFacts, target: Target) -> tuple[Rule, ...]:
@@ -182,6 +185,18 @@ def _shared_in_all(facts: ContractionFacts, target: Target) -> Check:
     return broken
 
 
+def _shared_while_stored(facts: ContractionFacts, target: Target) -> Check:
+    """Where TMA stores a tile: beside the pipeline if the next tile's loads are in flight, else in its place."""
+    sizes = pipeline_sizes(facts, target)
+
+    def broken(v: Values) -> str | None:
+        pipeline, stored = sizes(v), store_bytes(facts, v)
+        needed = pipeline + stored if v["PERSISTENT"] else max(pipeline, stored)
+        return too_much_shared(needed + _BARRIER_BYTES, target)
+
+    return broken
+
+
 def _tastes(facts: ContractionFacts, target: Target) -> tuple[Rule, ...]:
     return (
         Rule(("BLOCK_M", "BLOCK_N"), _tile_shape(facts, target), law=False),
@@ -191,6 +206,11 @@ def _tastes(facts: ContractionFacts, target: Target) -> tuple[Rule, ...]:
         Rule(
             (*_TILE, "PRECISION", "LOADS", "PERSISTENT", "NUM_WARPS", "NUM_STAGES"),
             _shared_in_all(facts, target),
+            law=False,
+        ),
+        Rule(
+            (*_TILE, "PRECISION", "LOADS", "PERSISTENT", "NUM_WARPS", "NUM_STAGES", STORES),
+            _shared_while_stored(facts, target),
             law=False,
         ),
         Rule(("BLOCK_M", "BLOCK_K", "NUM_STAGES"), _stages(facts), law=False),

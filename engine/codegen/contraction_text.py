@@ -14,6 +14,7 @@ from contextlib import ExitStack
 
 from engine.codegen.contraction_epilogue import EpilogueWriter
 from engine.codegen.contraction_facts import ContractionFacts, Operand, operand_frame, space_of
+from engine.codegen.contraction_stores import parts_of, store_argument
 from engine.codegen.emit import Axis, Emitter
 from engine.codegen.expressions import POINTER_TYPE, TRITON_TYPE, cast_text
 from engine.codegen.expressions import Operand as Scalar
@@ -64,6 +65,7 @@ class _Writer:
         self.precision = str(values["PRECISION"])
         self.persistent = bool(values["PERSISTENT"])
         self.descriptors = values["LOADS"] == "descriptor"
+        self.parts = parts_of(values)
         self.tiles_m = -(-facts.m // self.block_m)
         self.tiles_n = -(-facts.n // self.block_n)
         self.tiles = facts.batch * self.tiles_m * self.tiles_n
@@ -96,6 +98,9 @@ class _Writer:
                     matrix.offset,
                 )
             )
+        block = (self.block_m, self.block_n)
+        if self.parts:
+            arguments += [store_argument(self.facts, output, block, self.parts) for output in self.facts.outputs]
         return tuple(arguments)
 
     def write(self, programs: int) -> list[str]:
@@ -145,7 +150,8 @@ class _Writer:
     def _write_epilogue(self) -> None:
         block = (self.block_m, self.block_n)
         names = [_numbered("acc", number) for number in range(self.facts.products)]
-        EpilogueWriter(self.facts, self.emitter, self.rows, self.cols, block, self.warps).write(names)
+        writer = EpilogueWriter(self.facts, self.emitter, self.rows, self.cols, block, self.warps, self.parts)
+        writer.write(names)
 
     def _write_raster(self) -> None:
         """From the tile's number to its row, column and batch; GROUP_M rows of tiles share their columns in L2."""
@@ -175,9 +181,13 @@ class _Writer:
             line(f"tile_n = {name} % {width} // group_m")
 
     def _write_place(self) -> None:
+        computed = self.facts.computes
+        read = not self.parts or len(self._described()) < len(self.facts.operands)
         line = self.emitter.line
-        line(f"rows = tile_m * {self.block_m} + tl.arange(0, {self.block_m})[:, None]")
-        line(f"cols = tile_n * {self.block_n} + tl.arange(0, {self.block_n})[None, :]")
+        if read or computed:
+            line(f"rows = tile_m * {self.block_m} + tl.arange(0, {self.block_m})[:, None]")
+        if read or (computed and self.parts == 1):
+            line(f"cols = tile_n * {self.block_n} + tl.arange(0, {self.block_n})[None, :]")
 
     def _write_vector_loop(self) -> None:
         """Rows times the right tiles element by element; a sum a row and element, added up over the depth at the end.

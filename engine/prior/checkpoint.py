@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -105,7 +106,7 @@ def load_models(path: Path) -> tuple[FittedModel, ...]:
         raise CheckpointError(f"the prior's models {path} can't be read: {error.strerror or error}") from None
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, EOFError, zipfile.BadZipFile, zlib.error):
         raise CheckpointError(f"the prior's models {path} are damaged") from None
-    except (MemoryError, NotImplementedError, OverflowError, RecursionError):
+    except (MemoryError, NotImplementedError, OverflowError, RecursionError, TokenError):
         raise CheckpointError(f"the prior's models {path} are damaged") from None
 
 

@@ -34,9 +34,18 @@ _SHRINK_INSTRUCTIONS = 2
 _OF_TWO_TILES = 0.5
 _OF_ONE_TILE = 0.25
 """By which power of their number warp groups of a program run beside each other."""
+_OVERLAPPED = (1.0, 0.76, 0.68)
+"""What is left of the time where warps have roles, and where these programs walk the tiles besides: 141 and 125 us, the
+best without roles 162 (4x16x2048x128, causal, bf16, H200); without a mask 242 and 220, and 273."""
 _MANY_KEYS = 1024
 """From so many keys on these count. With them the orders of 20 schedules without a mask and of 20 under a causal one
 (4x16x2048x128, bf16, H200) agree to 0.76 and 0.93 with the measured (Spearman), and without to 0.31 and 0.88."""
+
+_WALKING = (-0.016, -0.02, -0.018)
+"""What walking tiles in a loop adds where TMA stores them whole, in halves or in quarters, as a share: 177.2 us for
+halves, 181.1 where tiles aren't walked (4096^3, bf16, H200). A whole tile leaves room for fewer stages besides."""
+_IN_PARTS = -0.003
+"""The same for an epilogue in parts where tiles aren't walked: fewer registers, no turn in shared memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +129,15 @@ def _contraction(f: _Columns, c: Constants) -> Column:
         return us
 
     total: Column = _waves(f, wave, c.smoothing) * np.where(bare & (f["BLOCK_M"] < f["rows"]), _IMPOSSIBLE, 1.0)
-    return total * (1.0 + c.persistent * f["PERSISTENT"]) + 0.0 * f["GROUP_M"]
+    return total * (1.0 + _storing(f, c)) + 0.0 * f["GROUP_M"]
+
+
+def _storing(f: _Columns, c: Constants) -> Column:
+    """What walking tiles in a loop adds, as a share: stores through pointers hold up the next tile, TMA's don't."""
+    code = np.nan_to_num(f["STORES"]).astype(int).clip(0, 3)
+    walking = np.choose(code, [c.persistent, *_WALKING])
+    added: Column = np.where(f["PERSISTENT"] > 0, walking, np.where(code > 0, _IN_PARTS, 0.0))
+    return added + 0.0 * (f["PERSISTENT"] + f["STORES"])
 
 
 def _by_element(f: _Columns) -> Column:
@@ -165,7 +182,8 @@ def _attention(f: _Columns, c: Constants) -> Column:
         return us
 
     total: Column = _waves(f, wave, c.smoothing) * np.where(without_dot(f), _IMPOSSIBLE, 1.0)
-    return total + 0.0 * (f["LOADS"] + f["NUM_STAGES"])
+    total = total * np.choose(np.nan_to_num(f["OVERLAP"]).astype(int).clip(0, 2), _OVERLAPPED)
+    return total + 0.0 * (f["LOADS"] + f["NUM_STAGES"] + f["OVERLAP"])
 
 
 def _tile_efficiency(f: _Columns, c: Constants) -> Column:

@@ -23,6 +23,8 @@ MAX_PROGRAMS = 32
 SMALLEST_DOT = 16
 """The smallest side of a tile that a dot multiplies."""
 MAX_REGISTERS = 255
+_LOADING_THREADS, _ROLE_REGISTERS = 128, 168
+"""What a program whose warps have roles takes besides the warps that multiply, and registers of all of them."""
 GEOMETRY = (
     *("tile_area", "programs", "resident", "waves", "wave_fill", "padding", "steps", "reuse"),
     *("stage_bytes", "shared_bytes", "registers", "threads", "elements_per_thread", "vector_bytes", "tensor_core"),
@@ -32,9 +34,11 @@ GEOMETRY = (
 _READ: Mapping[str, tuple[str, ...]] = {
     "contraction": (
         *("BLOCK_M", "BLOCK_N", "BLOCK_K", "PRECISION", "LOADS", "GROUP_M", "PERSISTENT"),
-        *("NUM_WARPS", "NUM_STAGES"),
+        *("NUM_WARPS", "NUM_STAGES", "STORES"),
     ),
-    "attention": (*("BLOCK_M", "BLOCK_N", "PRECISION", "LOADS", "MASK", "NUM_WARPS", "NUM_STAGES", "QUERY_TILES"),),
+    "attention": (
+        *("BLOCK_M", "BLOCK_N", "PRECISION", "LOADS", "MASK", "NUM_WARPS", "NUM_STAGES", "QUERY_TILES", "OVERLAP"),
+    ),
     "rowwise": ("PERSISTENT", "ROWS", "COLUMNS", "EVICTION", "NUM_WARPS", "NUM_STAGES"),
     "pointwise": ("BLOCK", "EVICTION", "NUM_WARPS"),
 }
@@ -57,6 +61,7 @@ def geometry(facts: Facts, knobs: Columns) -> dict[str, Column]:
     threads = 32 * knobs["NUM_WARPS"]
     if is_attention(facts):
         shape = _attention(facts, knobs, threads)
+        threads = threads + np.where(knobs["OVERLAP"] > 0, _LOADING_THREADS, 0)
     elif facts["contractions"]:
         shape = _contraction(facts, knobs, threads)
     elif facts["reductions"]:
@@ -156,6 +161,8 @@ def _attention(facts: Facts, knobs: Columns, threads: Column) -> dict[str, Colum
     stages = np.where(on_wgmma, knobs["NUM_STAGES"], np.maximum(knobs["NUM_STAGES"] - 1, 1)) + 0.0 * tensor_core
     held = block_m * (block_n + head) / threads
     with_weights = np.where(knobs["QUERY_TILES"] == 2, 1.1, 1.2)
+    registers = np.where(on_wgmma, 40 + with_weights * held, 45 + 1.6 * held) + 0.0 * tensor_core
+    results = np.where(on_wgmma, np.where(knobs["OVERLAP"] > 0, 2, 1) * block_m * head * facts["left_width"], 0.0)
     area = block_m * block_n
     return {
         "tile_area": area,
@@ -163,9 +170,9 @@ def _attention(facts: Facts, knobs: Columns, threads: Column) -> dict[str, Colum
         "padding": tiles * block_m * steps * block_n * head / (facts["rows"] * facts["columns"] * facts["depth"]),
         "steps": steps,
         "reuse": block_m + 0.0 * steps,
-        "shared_bytes": stage_bytes * stages + np.where(on_wgmma, block_m * head * facts["left_width"], 0.0),
+        "shared_bytes": stage_bytes * stages + results,
         "stage_bytes": stage_bytes,
-        "registers": np.where(on_wgmma, 40 + with_weights * held, 45 + 1.6 * held) + 0.0 * tensor_core,
+        "registers": np.where(knobs["OVERLAP"] > 0, _ROLE_REGISTERS + 0.0 * registers, registers),
         "elements_per_thread": area / threads,
         "vector_bytes": np.minimum(16.0, head * facts["right_width"] + 0.0 * area),
         "tensor_core": tensor_core,

@@ -14,6 +14,7 @@ import zipfile
 import zlib
 from contextlib import suppress
 from pathlib import Path
+from tokenize import TokenError
 from typing import IO
 
 import numpy as np
@@ -147,7 +148,9 @@ class Reservoir:
             raise CheckpointError(
                 f"the checkpoint {path} can't be read: {error.strerror or error}; the cold model answers"
             ) from None
-        except (ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error, MemoryError, NotImplementedError):
+        except (ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error):
+            raise CheckpointError(f"the checkpoint {path} is damaged; the cold model answers") from None
+        except (MemoryError, NotImplementedError, TokenError):
             raise CheckpointError(f"the checkpoint {path} is damaged; the cold model answers") from None
         return cls._from_fields(path, found)
 

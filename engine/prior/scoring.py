@@ -27,6 +27,8 @@ _GRID: Mapping[str, tuple[KnobValue, ...]] = {
     "PERSISTENT": (False,),
     "MASK": ("every",),
     "QUERY_TILES": (1,),
+    "OVERLAP": ("none",),
+    "STORES": ("pointer",),
     "EVICTION": ("",),
     "NUM_WARPS": (1, 2, 4, 8, 16),
     "NUM_STAGES": (1, 2, 3, 4),

@@ -11,6 +11,7 @@ import pytest
 from engine.codegen import offered_schedules, render
 from engine.codegen.contraction_facts import contraction_facts
 from engine.codegen.contraction_memory import pipeline_bytes, scratch_bytes
+from engine.codegen.contraction_stores import parts_of, store_bytes
 from engine.ir import GraphBuilder, Kernel
 from engine.runtime import CompiledSource, compile_source
 from engine.vocabulary import KnobValue, Schedule, Target
@@ -72,7 +73,7 @@ def test_counted_shared_memory_is_what_triton_takes(
         values = schedule.as_dict()
         taken = build(subject, schedule, tmp_path, monkeypatch).build.shared_bytes or 0
         counted = pipeline_bytes(facts, values, H200)
-        scratch = scratch_bytes(facts, values, H200)
+        scratch = max(scratch_bytes(facts, values, H200), store_bytes(facts, values))
         epilogue = int(values["BLOCK_M"]) * int(values["BLOCK_N"]) * 4
         copy = int(values["BLOCK_K"]) * int(values["BLOCK_N"]) * 4 if facts.element_bytes == 4 else 0
         assert pipeline_bytes(facts, values, H200, least=True) <= taken
@@ -97,6 +98,31 @@ def test_matmul_uses_the_fast_instructions(
     built = build(SQUARE, contraction(**changes), tmp_path, monkeypatch)
     assert all(count(built, instruction) for instruction in present)
     assert not any(count(built, instruction) for instruction in absent)
+
+
+@pytest.mark.parametrize(("stores", "stages"), [("whole", 3), ("halves", 4), ("quarters", 4)])
+def test_a_tile_that_tma_stores_takes_no_detour_and_only_the_shared_memory_of_a_part(
+    stores: str, stages: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schedule = contraction(LOADS="descriptor", PERSISTENT=True, NUM_STAGES=stages, STORES=stores)
+    facts, values = contraction_facts(SQUARE.body), schedule.as_dict()
+    built = build(SQUARE, schedule, tmp_path, monkeypatch)
+    assert count(built, r"cp\.async\.bulk\.tensor\.2d\.global") == parts_of(values)
+    assert not count(built, r"st\.global|ld\.shared")
+    loop = pipeline_bytes(facts, values, H200)
+    assert loop <= (built.build.shared_bytes or 0) - store_bytes(facts, values) <= loop + 64
+    through_pointers = build(SQUARE, Schedule.of(values | {"STORES": "pointer"}), tmp_path, monkeypatch)
+    assert (built.build.registers or 0) < (through_pointers.build.registers or 0)
+
+
+def test_an_epilogue_in_parts_spills_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    linear = matmul(4096, 4096, 1024, "bfloat16", turn_right=True, bias=True, activation="gelu")
+    at_once, in_halves = (
+        build(Kernel("contraction", linear), contraction(LOADS="descriptor", STORES=stores), tmp_path, monkeypatch)
+        for stores in ("whole", "halves")
+    )
+    assert at_once.build.spills
+    assert not in_halves.build.spills
 
 
 def test_rows_are_read_and_written_in_pieces_of_16_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,3 +178,12 @@ def test_products_side_by_side_take_no_more_shared_memory_than_is_counted(
     taken = build(subject, schedule, tmp_path, monkeypatch).build.shared_bytes or 0
     counted = pipeline_bytes(contraction_facts(subject.body), schedule.as_dict(), H200)
     assert 0.9 * counted <= taken <= counted + 64
+
+
+@pytest.mark.parametrize("name", ["rotary", "norm_and_rotary", "attention_norm_and_rotary"])
+def test_a_sign_is_changed_by_no_arithmetic(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    subject, schedule = cases()[name]
+    source = render(subject, schedule)
+    assert " * -1.0" in source.text
+    built = build(subject, schedule, tmp_path, monkeypatch)
+    assert not count(built, r"(?:sub|mul)\S*\s+%\w+, (?:%\w+, 0fBF800000|0f[08]0000000, %\w+);")

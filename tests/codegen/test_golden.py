@@ -33,6 +33,11 @@ def attention_schedule(**changes: KnobValue) -> Schedule:
     return Schedule.of(knobs | {"NUM_WARPS": 4, "NUM_STAGES": 3} | changes)
 
 
+def attention_roles(**changes: KnobValue) -> Schedule:
+    knobs: dict[str, KnobValue] = {"BLOCK_M": 128, "BLOCK_N": 128, "LOADS": "descriptor", "NUM_WARPS": 8}
+    return attention_schedule(**{**knobs, "NUM_STAGES": 2, **changes})
+
+
 def rowwise(**changes: KnobValue) -> Schedule:
     knobs: dict[str, KnobValue] = {"PERSISTENT": False, "ROWS": 1, "COLUMNS": 4096, "EVICTION": ""}
     return Schedule.of(knobs | {"NUM_WARPS": 4, "NUM_STAGES": 1} | changes)
@@ -45,6 +50,14 @@ def cases() -> dict[str, tuple[Kernel, Schedule]]:
     return {
         "matmul_pointers": (square, contraction()),
         "matmul_persistent_descriptors": (square, contraction(LOADS="descriptor", PERSISTENT=True)),
+        "matmul_stored_in_halves": (
+            square,
+            contraction(LOADS="descriptor", PERSISTENT=True, NUM_STAGES=4, STORES="halves"),
+        ),
+        "linear_gelu_in_halves": (
+            Kernel("contraction", linear),
+            contraction(BLOCK_M=128, BLOCK_N=128, LOADS="descriptor", NUM_STAGES=4, STORES="halves"),
+        ),
         "matmul_tf32x3": (
             Kernel("contraction", matmul(512, 512, 512, "float32")),
             contraction(BLOCK_M=32, BLOCK_N=64, PRECISION="tf32x3", GROUP_M=1, NUM_WARPS=4, NUM_STAGES=4),
@@ -84,6 +97,18 @@ def cases() -> dict[str, tuple[Kernel, Schedule]]:
         "attention_two_query_tiles": (
             Kernel("attention", attention(16, 2048, 2048, 128, "bfloat16")),
             attention_schedule(BLOCK_M=128, BLOCK_N=64, LOADS="descriptor", NUM_WARPS=4, NUM_STAGES=2, QUERY_TILES=2),
+        ),
+        "attention_overlap_causal": (
+            Kernel("attention", attention(16, 2048, 2048, 128, "bfloat16", batch=4, causal=True)),
+            attention_roles(MASK="cut", OVERLAP="persistent"),
+        ),
+        "attention_overlap_grouped": (
+            Kernel("attention", attention(8, 1024, 2048, 64, "float16", batch=2, group=4, causal=True, offset=1024)),
+            attention_roles(BLOCK_N=64, NUM_STAGES=3, MASK="cut", OVERLAP="specialized"),
+        ),
+        "attention_overlap_full": (
+            Kernel("attention", attention(20, 2048, 2048, 128, "bfloat16", group=2, tokens_first=False, joined=False)),
+            attention_roles(OVERLAP="persistent"),
         ),
         "attention_slices": (
             Kernel("attention", slices_of_keys(8, 16, 2, 256, 128, "bfloat16")),

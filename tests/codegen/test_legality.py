@@ -11,6 +11,7 @@ from engine.vocabulary import KnobValue, Schedule, Target
 from tests.codegen.attention_bodies import attention
 from tests.codegen.attention_prologue_bodies import QWEN3_LAYER
 from tests.codegen.bodies import BODIES, kernel, matmul
+from tests.codegen.epilogue_bodies import projections
 
 H200 = Target()
 LARGE = Kernel("contraction", matmul(4096, 4096, 4096, "bfloat16"))
@@ -140,6 +141,35 @@ def test_two_tiles_of_queries_have_no_mask() -> None:
     assert "is halved into" in attention_reason(full, QUERY_TILES=2, BLOCK_M=16)
     assert "is halved into" in attention_reason(full, QUERY_TILES=4)
     assert "computed" in attention_reason(Kernel("attention", QWEN3_LAYER.body()), QUERY_TILES=2)
+
+
+def test_stores_through_tma_are_offered_where_programs_walk_large_tiles() -> None:
+    offered = [s.as_dict() for s in offered_schedules(LARGE, H200)]
+    assert {s["STORES"] for s in offered} == {"pointer", "whole", "halves", "quarters"}
+    stored = [s for s in offered if s["STORES"] != "pointer"]
+    assert all(s["PERSISTENT"] and s["LOADS"] == "descriptor" for s in stored)
+    one_wave = Kernel("contraction", matmul(512, 4096, 1024, "bfloat16"))
+    assert "STORES" not in next(iter(offered_schedules(one_wave, H200))).as_dict()
+    assert reason(one_wave, STORES="halves") == "legal"
+    assert "STORES" not in next(iter(offered_schedules(LARGE, Target(capability=80)))).as_dict()
+    linear = matmul(512, 4096, 1024, "bfloat16", turn_right=True, bias=True, activation="gelu")
+    computed = [s.as_dict() for s in offered_schedules(Kernel("contraction", linear), H200)]
+    assert {s["STORES"] for s in computed if not s["PERSISTENT"]} == {"pointer", "halves"}
+
+
+def test_what_tma_stores_is_told_in_words() -> None:
+    assert reason(LARGE, STORES="halves", LOADS="descriptor", PERSISTENT=True) == "legal"
+    assert "9.0" in reason(LARGE, Target(capability=80), STORES="whole")
+    small = {"BLOCK_M": 16, "BLOCK_K": 16, "NUM_WARPS": 1, "GROUP_M": 1}
+    assert "at least 16" in reason(LARGE, **small, BLOCK_N=16, STORES="quarters")
+    assert "multiple of 16 bytes" in reason(kernel("contraction", "ragged_fp32"), **small, BLOCK_N=16, STORES="whole")
+    few = Kernel("contraction", matmul(3, 4096, 1024, "float32"))
+    tile = {"BLOCK_M": 4, "BLOCK_N": 32, "BLOCK_K": 128, "GROUP_M": 1, "NUM_WARPS": 4}
+    assert "BLOCK_M=4 has none" in reason(few, **tile, STORES="whole")
+    batch = Kernel("contraction", matmul(100, 64, 64, "bfloat16", batch=(2,)))
+    assert "next matrix" in reason(batch, **small, BLOCK_N=16, STORES="whole")
+    heads = Kernel("contraction", projections(64, 64, 32, (4, 2, 2), "bfloat16"))
+    assert "side by side" in reason(heads, **small, BLOCK_N=32, STORES="whole")
 
 
 def test_tf32_needs_leave() -> None:

@@ -145,7 +145,7 @@ def test_spaces_are_large_enough_to_search_and_small_enough_to_cover(subject: Ke
         (
             Kernel("contraction", matmul(4096, 4096, 4096, "bfloat16")),
             {"BLOCK_M": 128, "BLOCK_N": 256, "BLOCK_K": 64, "LOADS": "descriptor", "GROUP_M": 8, "PERSISTENT": True}
-            | {"NUM_WARPS": 8, "NUM_STAGES": 3, "PRECISION": "ieee"},
+            | {"NUM_WARPS": 8, "NUM_STAGES": 3, "PRECISION": "ieee", "STORES": "halves"},
         ),
         (
             Kernel("contraction", matmul(512, 512, 512, "float32")),

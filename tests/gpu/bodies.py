@@ -32,6 +32,13 @@ def silu_product(rows: int, columns: int) -> Kernel:
     return Kernel("pointwise", build.build(build.add("mul", build.add("silu", gate), up)), "silu*mul")
 
 
+def row_sum(rows: int, columns: int) -> Kernel:
+    """Reads, and writes next to nothing."""
+    build = GraphBuilder()
+    x = build.input(TensorSpec.contiguous((rows, columns), "float32"), "x")
+    return Kernel("rowwise", build.build(build.add("sum", x, axes=(1,))), "sum")
+
+
 def add(elements: int) -> Kernel:
     build = GraphBuilder()
     x = build.input(TensorSpec.contiguous((elements,), "float32"), "x")

@@ -1,4 +1,5 @@
-"""Other forms of a kernel's text on the GPU: rows without a dot, two tiles of queries, masks only where they cut.
+"""Other forms of a kernel's text on the GPU: rows without a dot, two tiles of queries, masks only where they cut,
+tiles that TMA stores.
 
 Each form is right, and its best time is printed beside the best of the plain form.
 """
@@ -24,14 +25,23 @@ KERNELS = {
     "token, weight turned": Kernel("contraction", matmul(1, 4096, 1024, "bfloat16", turn_right=True)),
     "four tokens": Kernel("contraction", matmul(4, 4096, 1024, "bfloat16", turn_right=True)),
     "gate and up of a token": Kernel("contraction", gate_up(1, 3072, 1024, "bfloat16")),
+    "square": Kernel("contraction", matmul(4096, 4096, 4096, "bfloat16")),
+    "square with an epilogue": Kernel(
+        "contraction", matmul(4096, 4096, 1024, "bfloat16", turn_right=True, bias=True, activation="gelu")
+    ),
     "causal": CAUSAL,
     "every key": Kernel("attention", attention(16, 2048, 2048, 128, "bfloat16", batch=4, tokens_first=False)),
     "slices of keys": Kernel("attention", slices_of_keys(8, 16, 2, 256, 128, "bfloat16")),
 }
 FORMS: dict[str, Callable[[Schedule], bool]] = {
     "no dot": lambda s: int(s.as_dict().get("BLOCK_M", 0)) < 16,
+    "roles": lambda s: s.as_dict().get("OVERLAP") == "specialized",
+    "roles, walking": lambda s: s.as_dict().get("OVERLAP") == "persistent",
     "two tiles": lambda s: s.as_dict().get("QUERY_TILES") == 2,
     "cut": lambda s: s.as_dict().get("MASK") == "cut",
+    "stored whole": lambda s: s.as_dict().get("STORES") == "whole",
+    "halves": lambda s: s.as_dict().get("STORES") == "halves",
+    "quarters": lambda s: s.as_dict().get("STORES") == "quarters",
 }
 EACH = 24
 TOLD = {FailureKind.SHARED_MEMORY, FailureKind.REGISTERS}
