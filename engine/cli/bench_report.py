@@ -98,6 +98,8 @@ def _kernel_lines(answer: Mapping[str, Any], width: int | None) -> list[str]:
 def _ceiling_lines(ceilings: Ceilings, width: int | None) -> list[str]:
     products = [f"{rate:.0f} TFLOP/s in {kind}" for kind, rate in ceilings.tflops]
     measured = f"the floor is that of a copy, {ceilings.copy_gbs:.0f} GB/s"
+    if ceilings.read_gbs:
+        measured += f", and of reading alone, {max(ceilings.read_gbs, ceilings.copy_gbs):.0f} GB/s"
     if ceilings.l2_gbs:
         measured += f" ({ceilings.l2_gbs:.0f} GB/s within the L2)"
     if products:

@@ -7,7 +7,17 @@ from engine.measure.child_side import open_channel
 from engine.measure.controls import NO_OPTIMIZATION, Controls, ControlsFile, option_sha256, read_controls
 from engine.measure.counters import CounterReader, CountersError
 from engine.measure.cuda import CudaDevice
-from engine.measure.device import AssembledResult, Device, DeviceError, DeviceHealth, PairedTimes, Starts, TakesControls
+from engine.measure.device import (
+    AssembledResult,
+    ComparesGraphs,
+    Device,
+    DeviceError,
+    DeviceHealth,
+    PairedTimes,
+    Schedules,
+    Starts,
+    TakesControls,
+)
 from engine.measure.fidelity import Fidelity, fidelity, misleading
 from engine.measure.gate import less_exact_than_eager
 from engine.measure.generator import GeneratorError, GeneratorRequest
@@ -37,6 +47,7 @@ __all__ = [
     "Assembler",
     "Candidate",
     "ChannelClosed",
+    "ComparesGraphs",
     "Compiling",
     "Controls",
     "ControlsError",
@@ -61,6 +72,7 @@ __all__ = [
     "RegimeSettings",
     "ReplayDevice",
     "Respawn",
+    "Schedules",
     "Starts",
     "TakesControls",
     "WorkerState",

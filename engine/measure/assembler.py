@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
+from engine.extras import install_text
+
 ASK_LIMIT_S = 30.0
 OPTION = "--apply-controls"
 EXTRA = "nvidia-cuda-nvcc"
@@ -69,7 +71,7 @@ def find_assembler(path: Path | None = None) -> Assembler:
         seen.append(f"{candidate} is {found.version}")
     known = f" ({'; '.join(seen)})" if seen else ""
     raise ControlsError(
-        f"no ptxas here takes controls{known}: `pip install 'emmy-tui[acf]'` brings one, or name one with --ptxas PATH"
+        f"no ptxas here takes controls{known}: {install_text('acf')} brings one, or name one with --ptxas PATH"
     )
 
 

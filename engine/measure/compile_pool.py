@@ -94,7 +94,7 @@ class CompilePool:
         self._running: dict[int, _Running] = {}
         self._respawned: deque[Respawn] = deque(maxlen=REMEMBERED_RESPAWNS)
         self._numbers = 0
-        self._full = ""
+        self._full: dict[int, str] = {}
         self._closing = threading.Event()
         self._compiling = 0
         self._waiting = 0
@@ -169,8 +169,9 @@ class CompilePool:
 
     @property
     def full(self) -> str:
-        """Where compiles wait for space on a disk, as a sentence; "" while there is some."""
-        return self._full
+        """Where compiles wait for space on a disk, as a sentence; "" while none does."""
+        with self._lock:
+            return next(iter(self._full.values()), "")
 
     def _serve(self, number: int) -> None:
         child: Child | None = None
@@ -194,15 +195,18 @@ class CompilePool:
 
     def _compile_with_room(self, job: _Job, child: Child | None, number: int) -> tuple[Child | None, CompileReply]:
         """One compile, again and again while the disk is full: that is no fault of the source's."""
-        while True:
-            child, reply = self._compile(job, child, number)
-            if isinstance(reply, CompileReply):
-                if reply.failure is None:
-                    self._full = ""
-                return child, reply
-            self._full = reply
-            if self._closing.wait(ROOM_RETRY_S):
-                return child, CompileReply(BuildReport(), Failure(FailureKind.COMPILE_ERROR, reply))
+        try:
+            while True:
+                child, reply = self._compile(job, child, number)
+                if isinstance(reply, CompileReply):
+                    return child, reply
+                with self._lock:
+                    self._full[job.number] = reply
+                if self._closing.wait(ROOM_RETRY_S):
+                    return child, CompileReply(BuildReport(), Failure(FailureKind.COMPILE_ERROR, reply))
+        finally:
+            with self._lock:
+                self._full.pop(job.number, None)
 
     def _compile(self, job: _Job, child: Child | None, number: int) -> tuple[Child | None, CompileReply | str]:
         """One compile, or where there is no space for it; the child is None when it had to be killed."""
@@ -226,6 +230,9 @@ class CompilePool:
             return None, CompileReply(BuildReport(compile_s=limit_s), TOO_LONG)
         except ChannelClosed:
             how = child.death()
+            if not running.killed and not self._closing.is_set() and (full := self._nursery.full):
+                self._bury(child)
+                return None, full
             failure = ENDED if running.killed else Failure(FailureKind.CRASH, f"the compiler died of {how}")
             self._lose(child, job, failure)
             return None, CompileReply(BuildReport(), failure)

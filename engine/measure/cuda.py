@@ -14,9 +14,9 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypeVar
 
-from engine.codegen import KernelSource, is_generated, with_dependent_launch
+from engine.codegen import KernelSource, is_generated
 from engine.ir.graph import Graph
-from engine.ir.json_form import graph_to_json, grouping_to_json, kernel_to_json
+from engine.ir.json_form import kernel_to_json
 from engine.ir.kernel import Kernel
 from engine.ir.plan import Grouping
 from engine.ir.roofline import Ceilings
@@ -24,7 +24,8 @@ from engine.measure.answers import assembled, ceilings_of, failed, measured, noi
 from engine.measure.channel import ChannelClosed, Message
 from engine.measure.compile_pool import CompileLimits, CompileReply
 from engine.measure.controls import Controls, context_with
-from engine.measure.device import AssembledResult, DeviceError, DeviceHealth, PairedTimes
+from engine.measure.device import AssembledResult, DeviceError, DeviceHealth, PairedTimes, Schedules
+from engine.measure.graph_request import IllegalBecause, Render, graph_request, graph_sources
 from engine.measure.health import Candidate
 from engine.measure.link import WatchLimits, WorkerLink
 from engine.measure.noise import NoiseFloor
@@ -45,10 +46,10 @@ from engine.vocabulary import (
 )
 
 PROBE_LIMIT_S = 60.0
+QUIET_S = 0.05
+"""After so long without work the spare may open the GPU: what comes then waits for it, up to a second."""
 
 Answer = TypeVar("Answer")
-Render = Callable[[Kernel, Schedule, Target], KernelSource]
-IllegalBecause = Callable[[Kernel, Schedule, Target], str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,44 +185,41 @@ class CudaDevice:
         return future
 
     def assemble(
-        self,
-        grouping: Grouping,
-        schedules: Mapping[str, Schedule],
-        program: Graph | None = None,
-        *,
-        pdl: bool = False,
+        self, grouping: Grouping, schedules: Schedules, program: Graph | None = None, *, pdl: bool = False
     ) -> AssembledResult:
         """See `Device.assemble`. Raises DeviceError when the device is gone, KeyError for a kernel without schedule."""
         self.start()
-        settings = self._regime(FINALIST)
-        sources: dict[str, KernelSource] = {}
-        for key, (kernel, _) in grouping.kernel_counts().items():
-            if reason := self._illegal_because(kernel, schedules[key], self._target):
-                return AssembledResult(None, failure=Failure(FailureKind.ILLEGAL, reason))
-            if is_generated(kernel):
-                source = self._render(kernel, schedules[key], self._target)
-                sources[key] = with_dependent_launch(source) if pdl else source
-        replies = [self._pool.submit(source, self._target, settings.ptxas_level) for source in sources.values()]
-        for reply in replies:
-            if failure := reply.result().failure:
-                return AssembledResult(None, failure=failure)
-        request: Message = {
-            "op": "assemble",
-            "id": 0,
-            "grouping": grouping_to_json(grouping),
-            "program": graph_to_json(program) if program is not None else "",
-            "sources": {key: source.to_json() for key, source in sources.items()},
-            "regime": asdict(settings),
-        }
-        return self._done(lambda link: assembled(link.ask(request)))
+        asked = self._graphs(grouping, [schedules], program, FINALIST, pdl)
+        if isinstance(asked, Failure):
+            return AssembledResult(None, failure=asked)
+        return self._done(lambda link: assembled(link.ask({"op": "assemble", **asked})))
+
+    def compare_graphs(
+        self, grouping: Grouping, schedules: Sequence[Schedules], program: Graph | None = None, *, pdl: bool = False
+    ) -> PairedTimes:
+        """See `ComparesGraphs`."""
+        self.start()
+        asked = self._graphs(grouping, schedules, program, TURNS, pdl)
+        if isinstance(asked, Failure):
+            return PairedTimes(failure=asked)
+        return self._done(lambda link: paired(link.ask({"op": "compare graphs", **asked})))
+
+    def _graphs(
+        self, plan: Grouping, schedules: Sequence[Schedules], program: Graph | None, regime: RegimeSettings, pdl: bool
+    ) -> Message | Failure:
+        """The request but for its operation, once its sources are compiled; or why a graph can't be built."""
+        graphs = graph_sources(plan, schedules, self._target, self._render, self._illegal_because, pdl=pdl)
+        if isinstance(graphs, Failure):
+            return graphs
+        failure = self._refused([source for sources in graphs for source in sources.values()], regime)
+        return failure or graph_request(plan, program, graphs, self._regime(regime))
 
     def compare(self, kernel: Kernel, schedules: Sequence[Schedule], *, fresh: bool = False) -> PairedTimes:
         """See `Device.compare`."""
         self.start()
         sources = [self._render(kernel, schedule, self._target) for schedule in schedules]
-        for reply in [self._pool.submit(source, self._target, TURNS.ptxas_level) for source in sources]:
-            if failure := reply.result().failure:
-                return PairedTimes(failure=failure)
+        if failure := self._refused(sources, TURNS):
+            return PairedTimes(failure=failure)
         request: Message = {
             "op": "compare",
             "id": 0,
@@ -238,6 +236,11 @@ class CudaDevice:
 
         return self._done(work)
 
+    def _refused(self, sources: Sequence[KernelSource], regime: RegimeSettings) -> Failure | None:
+        """Compile them all; why the first that doesn't compile doesn't."""
+        replies = [self._pool.submit(source, self._target, regime.ptxas_level) for source in sources]
+        return next((failure for reply in replies if (failure := reply.result().failure)), None)
+
     def offer(self, controls: Controls) -> bool:
         """See `TakesControls`."""
         controls.lay_out(self._nursery.sources)
@@ -246,13 +249,12 @@ class CudaDevice:
     def health(self) -> DeviceHealth:
         respawns = max(0, self._link.starts - self._link.renewals - 1)
         sampling = self._sampling
-        worker = self._link.state
         return DeviceHealth(
             *(self._link.busy_s, self._pool.compiling, respawns, self._noise),
             states=((self.name, sampling.state),) if sampling and sampling.state else (),
             unsampled=(sampling.missing,) if sampling and sampling.missing else (),
             compiles=self._pool.compiles,
-            workers=(worker,) if worker is not None else (),
+            workers=self._link.states,
             respawned=self._link.respawned + self._pool.respawned,
             ceilings=self._ceilings,
             disk_full=self._pool.full or self._link.full,
@@ -364,10 +366,18 @@ class CudaDevice:
             with suppress(DeviceError):  # which the first task meets again
                 self._noise = noise_of(self._link.ask({"op": "noise", "id": 0, "regime": asdict(self._regime(TURNS))}))
                 self._ceilings = ceilings_of(self._link.ask({"op": "ceilings", "id": 0, "cold_l2": self._cold}))
-        while (task := self._tasks.get()) is not None:
+        while (task := self._next()) is not None:
             if not task.future.done():
                 self._run(task)
         self._link.stop()
+
+    def _next(self) -> _Task | None:
+        """The next work; None at the end."""
+        while self._link.preparing:
+            with suppress(queue.Empty):
+                return self._tasks.get(timeout=QUIET_S)
+            self._link.prepare()
+        return self._tasks.get()
 
     def _run(self, task: _Task) -> None:
         try:

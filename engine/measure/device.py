@@ -14,6 +14,9 @@ from engine.measure.controls import Controls
 from engine.measure.health import DeviceHealth as DeviceHealth
 from engine.vocabulary import Context, Failure, Measurement, Regime, Schedule, Target, Timing
 
+Schedules = Mapping[str, Schedule]
+"""One schedule for each kernel of a plan, by structural key."""
+
 
 class DeviceError(Exception):
     """The device itself can't be used (no GPU, worker can't start); the text says what to do."""
@@ -59,12 +62,7 @@ class Device(Protocol):
         ...
 
     def assemble(
-        self,
-        grouping: Grouping,
-        schedules: Mapping[str, Schedule],
-        program: Graph | None = None,
-        *,
-        pdl: bool = False,
+        self, grouping: Grouping, schedules: Schedules, program: Graph | None = None, *, pdl: bool = False
     ) -> AssembledResult:
         """Run the plan with one schedule per structural key as one CUDA graph, checked and timed (deploy regime).
 
@@ -100,6 +98,20 @@ class Starts(Protocol):
 
     def start(self) -> None:
         """Something will be measured: start now, so that it is ready by then. Returns at once; may be called again."""
+        ...
+
+
+@runtime_checkable
+class ComparesGraphs(Protocol):
+    """A device that times whole graphs of one plan in turns."""
+
+    def compare_graphs(
+        self, grouping: Grouping, schedules: Sequence[Schedules], program: Graph | None = None, *, pdl: bool = False
+    ) -> PairedTimes:
+        """Build the plan once with each of `schedules`, check each, and time them in turns in one benchmark process.
+
+        One that may not pass ends the comparison with its failure. Raises as `Device.compare`.
+        """
         ...
 
 

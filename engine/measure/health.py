@@ -37,7 +37,10 @@ class Compiling:
 
 @dataclass(frozen=True, slots=True)
 class WorkerState:
-    """The benchmark process of a device, since `age_s` seconds in `step`; "" while it waits for work."""
+    """A benchmark process of a device, since `age_s` seconds in `step`; "" while it waits for work.
+
+    In step "spare" it stands by to take over, and nothing has run in it.
+    """
 
     device: str
     pid: int
@@ -67,6 +70,7 @@ class DeviceHealth:
     `noise` and `ceilings` are None until they are measured, which an open device does before its first candidate.
     `states` holds the latest look at each GPU by the device's name, `unsampled` the reasons for those that aren't
     looked at. `respawns` counts replaced benchmark processes; `respawned` tells of the latest replaced of any kind.
+    A spare that stands by is among `workers`, and no respawn.
     `disk_full` says where compiles wait for space on a disk, "" while there is some.
     """
 

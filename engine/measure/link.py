@@ -1,5 +1,9 @@
 """The engine's end of the benchmark process: start it, ask it, say how a candidate took it down, replace it.
 
+Where one had to be replaced, more will follow: from then on a spare stands by, with its imports done and the GPU open,
+and takes over at once. It opens the GPU only while nothing is timed, and then waits in a read; nothing has run in it.
+Imports take seconds, so where candidates take down one process after the other, a few import beside each other.
+
 Owned by one thread, which must live as long as the process. A candidate's fault is an answer; only a benchmark process
 that can't be started at all is a DeviceError.
 """
@@ -12,6 +16,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from engine.measure.begun import Begun
 from engine.measure.channel import ChannelClosed, Message
 from engine.measure.device import DeviceError
 from engine.measure.health import NOBODY, REMEMBERED_RESPAWNS, Candidate, Respawn, WorkerState
@@ -19,6 +24,11 @@ from engine.measure.process import ROOM_RETRY_S, Child, Nursery
 from engine.vocabulary import FailureKind
 
 START_TRIES = 2
+SPARE = "spare"
+"""The step of a process that stands by."""
+MOST_SPARES = 3
+LATELY_S = 10.0
+"""As many stand by as were lost in so many seconds, about two starts on an H200's host; one at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +50,9 @@ class WorkerLink:
         self._limits = limits
         self._lock = threading.Lock()
         self._child: Child | None = None
+        self._spares: deque[Begun] = deque()
+        self._lost_at: deque[float] = deque(maxlen=MOST_SPARES)
+        self._begun = 0
         self._stopped = False
         self._stopping = threading.Event()
         self.full = ""
@@ -51,21 +64,23 @@ class WorkerLink:
 
     def start(self) -> Message:
         """Start the process and return its hello. Raises DeviceError, in one sentence, if it can't be had."""
+        if (hello := self._take_over()) is not None:
+            return hello
         reason = ""
         for _ in range(START_TRIES):
             if self._stopped:
                 break
             try:
-                child = self._nursery.start(self._command, f"worker-{self._device}")
+                begun = self._begin()
             except OSError as error:
                 raise DeviceError(f"the benchmark process can't be started: {error}") from None
+            child = begun.child
             with self._lock:
                 self._child = child
                 if self._stopped:
                     child.kill()
             try:
-                child.channel.send({"device": self._device, "folder": str(self._nursery.sources)})
-                hello = child.channel.receive(self._limits.start_s)
+                hello = begun.hello(self._limits.start_s)
             except TimeoutError:
                 reason = f"it said nothing for {self._limits.start_s:.0f} s"
             except ChannelClosed:
@@ -81,12 +96,26 @@ class WorkerLink:
         raise DeviceError(f"the benchmark process doesn't start: {reason or 'the device is closed'}")
 
     @property
-    def state(self) -> WorkerState | None:
-        """What the process is at; None while there is none. From any thread."""
-        child, (step, candidate, since) = self._child, self._at
-        if child is None:
-            return None
-        return WorkerState(f"cuda:{self._device}", child.pid, step, candidate, time.monotonic() - since)
+    def states(self) -> tuple[WorkerState, ...]:
+        """What the process is at, and the spares that stand by, as far as they are there. From any thread."""
+        device, now = f"cuda:{self._device}", time.monotonic()
+        with self._lock:
+            child, spares, (step, candidate, since) = self._child, tuple(self._spares), self._at
+        working = () if child is None else (WorkerState(device, child.pid, step, candidate, now - since),)
+        return working + tuple(WorkerState(device, one.child.pid, SPARE, NOBODY, now - one.since) for one in spares)
+
+    @property
+    def preparing(self) -> bool:
+        """Whether the next spare has still to open the GPU: `prepare` wants a moment in which nothing is timed."""
+        return bool(self._spares) and self._spares[0].pending
+
+    def prepare(self) -> None:
+        """Let the next spare open the GPU, if it is that far. For the owning thread, while it has nothing to ask."""
+        try:
+            if self._spares:
+                self._spares[0].prepare()
+        except ChannelClosed:
+            self._drop_spare(self._spares[0])
 
     @property
     def respawned(self) -> tuple[Respawn, ...]:
@@ -98,6 +127,7 @@ class WorkerLink:
         """The answer to one request; what the candidate does to the process becomes a failure in the answer."""
         if self._child is None:
             self.start()
+        self._settle_spares()
         child = self._child
         if child is None:
             raise DeviceError("the device is closed")
@@ -112,6 +142,8 @@ class WorkerLink:
             self._drop()
             if not self._stopped:
                 self._note(candidate, str(answer["failure"]["cause"]))
+            self._lost_at.append(time.monotonic())
+            self._begin_spares()
         return answer
 
     def renew(self) -> None:
@@ -119,29 +151,98 @@ class WorkerLink:
         if self._child is not None:
             self.renewals += 1
             self._drop()
+            self._begin_spares()
 
     def interrupt(self) -> None:
         """From any thread, for good: the process dies and nothing starts it again."""
         with self._lock:
             self._stopped = True
             self._stopping.set()
-            child = self._child
-        if child is not None:
+            children = [one.child for one in self._spares]
+            if self._child is not None:
+                children.append(self._child)
+        for child in children:
             child.kill()
 
     def stop(self) -> None:
-        """From the owning thread: kill the process and free what it held."""
+        """From the owning thread: kill the processes and free what they held."""
         self.interrupt()
         self._drop()
+        for spare in tuple(self._spares):
+            self._drop_spare(spare)
+
+    def _begin(self) -> Begun:
+        """A process that imports from now on. Raises OSError. Logs are used by turns: what lives has its own."""
+        self._begun += 1
+        child = self._nursery.start(self._command, f"worker-{self._device}-{self._begun % (MOST_SPARES + 1)}")
+        return Begun(child, {"device": self._device, "folder": str(self._nursery.sources)})
+
+    def _begin_spares(self) -> None:
+        """Have as many processes stand by as were lost lately; they can be done without where none can be started."""
+        now = time.monotonic()
+        wanted = max(1, sum(now - at < LATELY_S for at in self._lost_at))
+        while len(self._spares) < wanted and not self._stopped:
+            try:
+                spare = self._begin()
+            except OSError:
+                return
+            with self._lock:
+                self._spares.append(spare)
+                if self._stopped:
+                    spare.child.kill()
+
+    def _settle_spares(self) -> None:
+        """See to it that spares leave the GPU alone, and let go those that are of no use."""
+        for spare in tuple(self._spares):
+            if not spare.settled(self._limits.begin_s):
+                self._drop_spare(spare)
+
+    def _take_over(self) -> Message | None:
+        """Put a spare to work and begin another; None where there is none, or it turns out to be of no use."""
+        self._settle_spares()
+        with self._lock:
+            spare = self._spares.popleft() if self._spares else None
+            if spare is None:
+                return None
+            self._child = spare.child
+        self._begin_spares()
+        try:
+            hello = spare.hello(self._limits.start_s)
+        except (ChannelClosed, TimeoutError):
+            hello = {"unusable": "it is gone"}
+        if "unusable" in hello:
+            self._drop()
+            return None
+        self.starts += 1
+        return hello
 
     def _converse_with_room(self, child: Child, request: Message, candidate: Candidate) -> Message:
-        """The answer, asked for again while the process finds no space on the disk."""
-        while "full" in (answer := self._converse(child, request, candidate)):
-            self.full = str(answer["full"])
-            if self._stopping.wait(ROOM_RETRY_S):
-                raise DeviceError("the device is closed")
-        self.full = ""
-        return answer
+        """The answer, asked for again while there is no space on the disk: of a new process if that took it down."""
+        try:
+            while "full" in (answer := self._converse(child, request, candidate)):
+                self.full = str(answer["full"])
+                self._wait_for_room()
+                if answer.get("broken"):
+                    while self._nursery.full:
+                        self._wait_for_room()
+                    child = self._renewed()
+            return answer
+        finally:
+            self.full = ""
+
+    def _wait_for_room(self) -> None:
+        if self._stopping.wait(ROOM_RETRY_S):
+            raise DeviceError("the device is closed")
+
+    def _renewed(self) -> Child:
+        """A new process in the place of one that is gone, which is nobody's fault. Raises DeviceError."""
+        self.renewals += 1
+        self._drop()
+        self.start()
+        child = self._child
+        if child is None:
+            raise DeviceError("the device is closed")
+        return child
 
     def _converse(self, child: Child, request: Message, candidate: Candidate) -> Message:
         step, limit_s = "start", self._limits.begin_s
@@ -155,7 +256,10 @@ class WorkerLink:
         except TimeoutError:
             return _lost(FailureKind.HANG, f"its {step} did not end within {max(1.0, limit_s):.0f} s")
         except ChannelClosed:
-            return _lost(FailureKind.CRASH, f"the benchmark process died of {child.death()} in its {step}")
+            how = child.death()
+            if not self._stopped and (full := self._nursery.full):
+                return {"full": full, "broken": True}
+            return _lost(FailureKind.CRASH, f"the benchmark process died of {how} in its {step}")
         return message
 
     def _note(self, candidate: Candidate, cause: str) -> None:
@@ -167,6 +271,11 @@ class WorkerLink:
             child, self._child = self._child, None
         if child is not None:
             self._nursery.bury(child)
+
+    def _drop_spare(self, spare: Begun) -> None:
+        with self._lock:
+            self._spares.remove(spare)
+        self._nursery.bury(spare.child)
 
 
 def _lost(kind: FailureKind, cause: str) -> Message:

@@ -7,6 +7,7 @@ import re
 from importlib.util import find_spec
 
 from engine.codegen import illegal_because, render
+from engine.extras import install_text
 from engine.measure.controls import Controls
 from engine.measure.cuda import CudaDevice, CudaSettings
 from engine.measure.device import Device, DeviceError
@@ -24,10 +25,10 @@ def open_device(
     controls: Controls | None = None,
     cold_l2: bool = False,
 ) -> Device:
-    """Open "cuda" or "cuda:N" with `jobs` compile processes (default: one a CPU). The benchmark process starts beside.
+    """Open "cuda" or "cuda:N" with `jobs` compile processes (default: one a CPU that this process may use).
 
-    With `beside`, another GPU that is open, it shares the compile processes of that one. With `controls` their ptxas
-    assembles every candidate, and their files may be asked for.
+    The benchmark process starts beside. With `beside`, another GPU that is open, it shares the compile processes of
+    that one. With `controls` their ptxas assembles every candidate, and their files may be asked for.
     With `cold_l2` the GPU's L2 is flushed before each launch.
     Raises DeviceError for an unknown name, for missing packages and for a GPU that can't be used.
     """
@@ -38,11 +39,11 @@ def open_device(
     if missing:
         raise DeviceError(
             f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed; "
-            f"`pip install 'emmy-tui[tune]'` adds what tuning needs; {_WITHOUT_GPU}"
+            f"{install_text('tune')} adds what tuning needs; {_WITHOUT_GPU}"
         )
     settings = CudaSettings(
         index=int(found.group(1) or 0),
-        compilers=jobs or os.cpu_count() or 1,
+        compilers=jobs or len(os.sched_getaffinity(0)),
         probe_command=entry_command("engine.measure.probe"),
         sampler_command=entry_command("engine.measure.sampler"),
         controls=controls,

@@ -12,7 +12,9 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
+from engine.disk import is_scarce
 from engine.measure.channel import Channel
 
 LOG_LIMIT_BYTES = 8 << 20
@@ -77,6 +79,14 @@ class Nursery:
         """Where kernels' texts, and what they are assembled with, are kept for the children."""
         return self.folder / "sources"
 
+    @property
+    def full(self) -> str:
+        """Where the children have no space on the disk, as a sentence; "" while there is some.
+
+        A full disk takes down processes that have done nothing wrong: what maps a file there dies of SIGBUS.
+        """
+        return f"no space is left under {self.folder}, where candidates are compiled" if is_scarce(self.folder) else ""
+
     def start(self, command: Sequence[str], name: str) -> Child:
         """Start a child; it gets three numbers: the fd it reads, the fd it writes, the process id of its parent.
 
@@ -120,7 +130,7 @@ class Child:
         child_reads, to_child = os.pipe()
         from_child, child_writes = os.pipe()
         try:
-            with log.open("ab") as output:
+            with _log_of(log) as output:
                 self._process = subprocess.Popen(
                     [*command, str(child_reads), str(child_writes), str(os.getpid())],
                     stdin=subprocess.DEVNULL,
@@ -187,6 +197,14 @@ class Child:
         with contextlib.suppress(OSError):
             if self._log.stat().st_size > LOG_LIMIT_BYTES:
                 os.truncate(self._log, 0)
+
+
+def _log_of(path: Path) -> BinaryIO:
+    """Where a child prints to; nowhere, where the disk has no space for another file: a child can do without."""
+    try:
+        return path.open("ab")
+    except OSError:
+        return Path(os.devnull).open("ab")
 
 
 def _wait_unreaped(pid: int, limit_s: float = 2.0) -> None:

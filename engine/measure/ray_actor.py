@@ -16,7 +16,7 @@ from engine import __version__
 from engine.ir.graph import Graph
 from engine.ir.kernel import Kernel
 from engine.ir.plan import Grouping
-from engine.measure.device import AssembledResult, Device, DeviceError, PairedTimes
+from engine.measure.device import AssembledResult, ComparesGraphs, Device, DeviceError, PairedTimes, Schedules
 from engine.measure.health import DeviceHealth
 from engine.vocabulary import Context, Measurement, Regime, Schedule, Target
 
@@ -59,6 +59,13 @@ class RayGpu:
 
     async def compare(self, kernel: Kernel, schedules: Sequence[Schedule], fresh: bool) -> PairedTimes:
         return await _aside(partial(self._device.compare, kernel, schedules, fresh=fresh))
+
+    async def compare_graphs(
+        self, grouping: Grouping, schedules: Sequence[Schedules], program: Graph | None, pdl: bool
+    ) -> PairedTimes:
+        if not isinstance(self._device, ComparesGraphs):
+            return PairedTimes()
+        return await _aside(partial(self._device.compare_graphs, grouping, schedules, program, pdl=pdl))
 
     async def health(self) -> DeviceHealth:
         return self._device.health()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -18,10 +18,11 @@ from importlib.util import find_spec
 from typing import Any
 
 from engine import __version__
+from engine.extras import install_text
 from engine.ir.graph import Graph
 from engine.ir.kernel import Kernel
 from engine.ir.plan import Grouping
-from engine.measure.device import AssembledResult, Device, DeviceError, PairedTimes
+from engine.measure.device import AssembledResult, Device, DeviceError, PairedTimes, Schedules
 from engine.measure.health import DeviceHealth
 from engine.measure.ray_actor import Hello, RayGpu
 from engine.vocabulary import Context, Measurement, Regime, Schedule, Target
@@ -41,7 +42,7 @@ def ray_missing() -> str:
     """Why no cluster can be used here, as a sentence; "" where Ray is installed."""
     if find_spec("ray") is not None:
         return ""
-    return "ray is not installed; `pip install 'emmy-tui[cluster]'` adds what tuning on many machines needs"
+    return f"ray is not installed; {install_text('cluster')} adds what tuning on many machines needs"
 
 
 def open_ray(address: str, open_one: Callable[..., Device], jobs: int | None = None) -> list[Device]:
@@ -225,12 +226,7 @@ class RayDevice:
         return future
 
     def assemble(
-        self,
-        grouping: Grouping,
-        schedules: Mapping[str, Schedule],
-        program: Graph | None = None,
-        *,
-        pdl: bool = False,
+        self, grouping: Grouping, schedules: Schedules, program: Graph | None = None, *, pdl: bool = False
     ) -> AssembledResult:
         """See `Device.assemble`."""
         result: AssembledResult = self._wait(lambda: self._actor.assemble.remote(grouping, schedules, program, pdl))
@@ -239,6 +235,15 @@ class RayDevice:
     def compare(self, kernel: Kernel, schedules: Sequence[Schedule], *, fresh: bool = False) -> PairedTimes:
         """See `Device.compare`."""
         result: PairedTimes = self._wait(lambda: self._actor.compare.remote(kernel, tuple(schedules), fresh))
+        return result
+
+    def compare_graphs(
+        self, grouping: Grouping, schedules: Sequence[Schedules], program: Graph | None = None, *, pdl: bool = False
+    ) -> PairedTimes:
+        """See `ComparesGraphs`."""
+        result: PairedTimes = self._wait(
+            lambda: self._actor.compare_graphs.remote(grouping, tuple(schedules), program, pdl)
+        )
         return result
 
     def health(self) -> DeviceHealth:

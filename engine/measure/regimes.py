@@ -54,9 +54,10 @@ RANKING_LEVELS: Mapping[str, int] = MappingProxyType(
     {"contraction": 3, "contraction fp32": 3, "attention": 3, "rowwise": 3, "pointwise": 3}
 )
 """ptxas levels of the ranking regime by kind of kernel; what is not named keeps that of `RANKING`. On an H200, over
-160 to 200 candidates a kind, -O1 compiled contractions in 0.85 of the time of -O3 and the others in 0.94 to 1.02 of it,
-while the 90th percentile of what a pick costs rose from 1.00 to 1.00 (contraction), 1.06 (in fp32), 1.03 (rowwise),
-1.09 (pointwise) and 1.01 (attention): no kind gains. `tests/bench/regimes.py` prints the table."""
+240 candidates a kind, -O1 compiled contractions in 0.79 of the time of -O3 and the others in 0.97 to 1.03 of it. It
+ranks nearly as well (Spearman 0.93 to 0.98, -O3 0.98 to 1.00), but the 90th percentile of what a pick costs, 1.01 for
+contractions at either level, rises to 1.02 (in fp32, rowwise), 1.04 (pointwise) and 1.01 (attention) from 1.00: no kind
+gains. `tests/bench/regimes.py` prints the table."""
 
 REGIMES: Mapping[Regime, RegimeSettings] = MappingProxyType({Regime.RANKING: RANKING, Regime.DEPLOY: DEPLOY})
 

@@ -10,7 +10,8 @@ import os
 import sys
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -19,8 +20,9 @@ import torch
 from engine.codegen import KernelSource
 from engine.ir.json_form import graph_from_json, grouping_from_json, kernel_from_json
 from engine.ir.kernel import Kernel
+from engine.ir.plan import Grouping
 from engine.measure.channel import Channel, ChannelClosed, Message
-from engine.measure.checking import Rejected, check_once
+from engine.measure.checking import Rejected, check_once, report_of
 from engine.measure.child_side import open_channel
 from engine.measure.gate import impossible_time
 from engine.measure.regimes import RegimeSettings
@@ -37,6 +39,9 @@ from engine.runtime import (
     bind_extern,
     bind_launch,
     compile_source,
+    context_is_sound,
+    describe_unusable,
+    elsewhere,
     expected_ms,
     failure_of,
     free_memory,
@@ -44,7 +49,6 @@ from engine.runtime import (
     load_launcher,
     measure_ceilings,
     no_space,
-    one_line,
     overwrite_inputs,
     poison,
     prepare_case,
@@ -54,28 +58,32 @@ from engine.runtime import (
     read_context,
     read_target,
     references_for,
-    registers_and_spills,
     repair,
     replayed,
     stream_launch,
     time_in_turns,
     time_launches,
 )
-from engine.vocabulary import BuildReport, Context, Failure, FailureKind, Target, Timing
+from engine.vocabulary import Context, Failure, FailureKind, Target, Timing
 
 CACHED_CASES = 2
+PLACES, PLACES_BYTES = 5, 1 << 30
+"""A comparison's rounds take turns at so many places for the data, if all of them take no more bytes than that."""
 PREPARE_LIMIT_S = 300.0
 LOAD_LIMIT_S = 90.0
 LAUNCH_LIMIT_S = 2.0
 STEP_LIMIT_S = 5.0
+FROM_DISK = ("load", "first launch")  # which write files: binaries, and what a C compiler makes of a launch
 SLOWDOWN_LIMIT = 2000.0
 """A first launch may take LAUNCH_LIMIT_S plus this many times what the chip needs at its best."""
 
 
 def main(read_fd: int, write_fd: int, parent: int) -> None:
-    """Serve measuring requests until the channel closes. The first message names the device."""
+    """Serve measuring requests until the channel closes. The first message names the device, which nothing touches
+    before: a spare may import beside a process that times."""
     channel = open_channel(read_fd, write_fd, parent)
     try:
+        channel.send({"ready": True})
         first = channel.receive()
         try:
             bench = open_bench(channel, int(first["device"]), Path(first["folder"]))
@@ -87,16 +95,6 @@ def main(read_fd: int, write_fd: int, parent: int) -> None:
             bench.serve(channel.receive())
     except ChannelClosed:
         return
-
-
-def describe_unusable(error: Exception) -> str:
-    """Why this process can't measure, in one sentence for a person."""
-    if not torch.cuda.is_available():
-        return "torch sees no CUDA GPU here (is the driver installed, and is torch a CUDA build?)"
-    text = one_line(str(error)) or type(error).__name__
-    if "C compiler" in text or "gcc" in text:
-        return f"Triton needs a C compiler to launch kernels; install gcc or set CC ({text})"
-    return f"the GPU can't be used: {text}"
 
 
 def open_bench(channel: Channel, index: int, folder: Path) -> Bench:
@@ -135,6 +133,7 @@ class Bench:
             "measure": self._measure,
             "assemble": self._assemble,
             "compare": self._compare,
+            "compare graphs": self._compare_graphs,
             "noise": self._noise,
             "ceilings": self._ceilings,
         }
@@ -151,7 +150,7 @@ class Bench:
             answer = self._answer_of(error)
         if "failure" in answer:
             self._clean_up(FailureKind(answer["failure"]["kind"]))
-            answer["broken"] = not _context_is_sound()
+            answer["broken"] = not context_is_sound()
         self._channel.send({**answer, "id": request["id"], "run_s": time.perf_counter() - start})
         if answer.get("broken"):
             os._exit(0)
@@ -161,28 +160,50 @@ class Bench:
         kernel = self._kernel(request["kernel"])
         case = self._case(kernel)
         launch, compiled = self._bound(kernel, request["source"], case, settings)
-        timing, error = self._check_and_time(launch, case, settings, kernel.flops, kernel.bytes_moved)
-        build = asdict(_build_report(compiled)) if compiled is not None else {}
+        timing, error = self._check_and_time(launch, case, settings, kernel)
+        build = asdict(report_of(compiled)) if compiled is not None else {}
         return {"timing": asdict(timing), "error": error, "build": build}
 
     def _assemble(self, request: Message) -> Message:
         settings = RegimeSettings.from_data(request["regime"])
         grouping = grouping_from_json(request["grouping"])
+        (sources,) = request["sources"]
         for key, (kernel, _) in grouping.kernel_counts().items():
-            if key in request["sources"]:
-                self._check_alone(kernel, request["sources"][key], settings)
+            if key in sources:
+                self._check_alone(kernel, sources[key], settings)
+        launch, case = self._whole(grouping, sources, self._plan_case(grouping, request["program"]), settings)
+        timing, error = self._check_and_time(launch, case, settings, grouping, as_graph=True)
+        return {"timing": asdict(timing), "error": error}
+
+    def _compare_graphs(self, request: Message) -> Message:
+        """Windows of one plan built with several sets of sources; one that may not pass ends the comparison."""
+        settings = RegimeSettings.from_data(request["regime"])
+        grouping = grouping_from_json(request["grouping"])
+        inputs = self._plan_case(grouping, request["program"])
+        floor_s = self._floor_s(grouping)
+        launches: list[Launch] = []
+        estimates: list[float] = []
+        for sources in request["sources"]:
+            launch, case = self._whole(grouping, sources, inputs, settings)
+            estimates.append(self._first_launch(launch, case, floor_s))
+            self._check(replayed(launch), case, settings.checks, estimates[-1])
+            launches.append(launch)
+        return {"windows": self._in_turns(launches, estimates, settings, 0)}
+
+    def _plan_case(self, grouping: Grouping, program: str) -> Case:
+        """The plan's inputs and references; cases of single kernels give way to them."""
         self._enter("prepare", PREPARE_LIMIT_S)
         self._cases.clear()
-        program = graph_from_json(request["program"]) if request["program"] else None
-        case = prepare_plan_case(grouping, program, 0, self._device)
+        return prepare_plan_case(grouping, graph_from_json(program) if program else None, 0, self._device)
+
+    def _whole(
+        self, grouping: Grouping, sources: Mapping[str, str], case: Case, settings: RegimeSettings
+    ) -> tuple[Launch, Case]:
+        """The plan with buffers of its own, and the case that looks at those."""
         self._enter("load", LOAD_LIMIT_S)
-        compiled = {key: self._compile(text, settings) for key, text in request["sources"].items()}
+        compiled = {key: self._compile(text, settings) for key, text in sources.items()}
         plan = assemble_plan(grouping, compiled, case.inputs)
-        case = replace(case, outputs=plan.outputs, written=plan.written, prepare=plan.prepare)
-        kernels = [call.kernel for call in grouping.calls]
-        flops, moved = sum(k.flops for k in kernels), sum(k.bytes_moved for k in kernels)
-        timing, error = self._check_and_time(plan.launch, case, settings, flops, moved, as_graph=True)
-        return {"timing": asdict(timing), "error": error}
+        return plan.launch, replace(case, outputs=plan.outputs, written=plan.written, prepare=plan.prepare)
 
     def _bound(
         self, kernel: Kernel, source: str, case: Case, settings: RegimeSettings
@@ -200,7 +221,7 @@ class Bench:
             return
         case = self._case(kernel)
         launch, _ = self._bound(kernel, source, case, settings)
-        estimate_us = self._first_launch(launch, case, self._floor_s(kernel.flops, kernel.bytes_moved))
+        estimate_us = self._first_launch(launch, case, self._floor_s(kernel))
         try:
             self._check(launch, case, settings.checks, estimate_us)
         except Rejected as rejected:
@@ -214,7 +235,7 @@ class Bench:
         settings = RegimeSettings.from_data(request["regime"])
         kernel = self._kernel(request["kernel"])
         case = self._case(kernel)
-        floor_s = self._floor_s(kernel.flops, kernel.bytes_moved)
+        floor_s = self._floor_s(kernel)
         launches: list[Launch] = []
         estimates: list[float] = []
         for source in request["sources"]:
@@ -222,7 +243,17 @@ class Bench:
             estimates.append(self._first_launch(launch, case, floor_s))
             self._check(launch, case, settings.checks, estimates[-1])
             launches.append(launch)
-        return {"windows": self._in_turns(launches, estimates, settings, int(request["seed"]))}
+        moved = [
+            [self._bound(kernel, source, place, settings)[0] for source in request["sources"]]
+            for place in self._elsewhere(case)
+        ]
+        return {"windows": self._in_turns(launches, estimates, settings, int(request["seed"]), moved)}
+
+    def _elsewhere(self, case: Case) -> list[Case]:
+        """The case with its data in other places, as far as that takes little memory."""
+        size = sum(tensor.untyped_storage().nbytes() for tensor in (*case.inputs, *case.outputs))
+        copies = [elsewhere(case) for _ in range(min(PLACES, PLACES_BYTES // max(size, 1)) - 1)]
+        return [replace(case, inputs=inputs, outputs=outputs) for inputs, outputs in copies]
 
     def _noise(self, request: Message) -> Message:
         """Windows of one launch timed in turns with itself: what differs is the machine's noise."""
@@ -236,22 +267,28 @@ class Bench:
         return {"ceilings": measure_ceilings(self._device, cold_l2=bool(request["cold_l2"])).text}
 
     def _in_turns(
-        self, launches: Sequence[Launch], estimates: Sequence[float], settings: RegimeSettings, seed: int
+        self,
+        launches: Sequence[Launch],
+        estimates: Sequence[float],
+        settings: RegimeSettings,
+        seed: int,
+        moved: Sequence[Sequence[Launch]] = (),
     ) -> tuple[tuple[float, ...], ...]:
         plan = self._plan(settings)
         expected = sum(expected_ms(plan, estimate_us) for estimate_us in estimates)
         self._enter("timing", STEP_LIMIT_S + 20e-3 * expected)
-        return time_in_turns(launches, plan, estimates, seed)
+        return time_in_turns(launches, plan, estimates, seed, moved)
 
     def _plan(self, settings: RegimeSettings) -> TimingPlan:
         if settings.cold_l2 and self._flush is None:
-            self._flush = Flush(self._device)
+            self._enter("load", LOAD_LIMIT_S)
+            self._flush = Flush(self._device, self._target, self._folder)
         flush = self._flush if settings.cold_l2 else None
         return TimingPlan(settings.window_ms, settings.windows, settings.warmup_ms, flush=flush)
 
-    def _floor_s(self, flops: int, bytes_moved: int) -> float:
+    def _floor_s(self, work: Kernel | Grouping) -> float:
         """What the chip needs at its best, in s."""
-        return flops / self._target.peak_bf16 + bytes_moved / self._target.memory_bandwidth
+        return work.flops / self._target.peak_bf16 + work.bytes_moved / self._target.memory_bandwidth
 
     def _kernel(self, text: str) -> Kernel:
         kernel = self._kernels.get(text)
@@ -287,8 +324,7 @@ class Bench:
         launch: Launch,
         case: Case,
         settings: RegimeSettings,
-        flops: int,
-        bytes_moved: int,
+        work: Kernel | Grouping,
         *,
         as_graph: bool = False,
     ) -> tuple[Timing, float]:
@@ -296,13 +332,13 @@ class Bench:
 
         What is to run as a graph is checked as one: launches overlap there as they don't on a stream.
         """
-        estimate_us = self._first_launch(launch, case, self._floor_s(flops, bytes_moved))
+        estimate_us = self._first_launch(launch, case, self._floor_s(work))
         error = self._check(replayed(launch) if as_graph else launch, case, settings.checks, estimate_us)
         plan = self._plan(settings)
         self._enter("timing", STEP_LIMIT_S + 10e-3 * expected_ms(plan, estimate_us))
         samples = time_launches(launch, plan, estimate_us)
         timing = Timing(*quantiles(samples), samples)
-        if failure := impossible_time(timing.median_us, flops, bytes_moved, self._target):
+        if failure := impossible_time(timing.median_us, work.flops, work.bytes_moved, self._target):
             raise Rejected(failure, error)
         return timing, error
 
@@ -345,12 +381,13 @@ class Bench:
         self._channel.send({"step": step, "limit_s": limit_s})
 
     def _answer_of(self, error: Exception) -> Message:
-        if self._step == "load" and no_space(error, self._folder):
+        if self._step in FROM_DISK and no_space(error, self._folder):
             return {"full": f"no space is left under {self._folder}, where candidates are loaded from"}
         return {"failure": asdict(self._failure_of(error))}
 
     def _failure_of(self, error: Exception) -> Failure:
-        print(f"{self._step}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+        with suppress(OSError):  # where its log is there may be no space
+            print(f"{self._step}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
         if self._step == "load":
             return failure_of(error)
         return failure_of(error, otherwise=FailureKind.CRASH)
@@ -360,19 +397,3 @@ class Bench:
             self._cases.clear()
         if kind in (FailureKind.OUT_OF_MEMORY, FailureKind.CRASH):
             free_memory()
-
-
-def _build_report(compiled: CompiledSource) -> BuildReport:
-    """What the driver says of a loaded binary, for what the compile process could not tell."""
-    registers, spills = registers_and_spills(compiled)
-    return replace(compiled.build, registers=registers, spills=spills)
-
-
-def _context_is_sound() -> bool:
-    """False after an error that stays (illegal access and its kin): every later call in this process fails too."""
-    try:
-        torch.cuda.synchronize()
-        torch.zeros(1, device="cuda").add_(1).item()
-    except Exception:
-        return False
-    return True

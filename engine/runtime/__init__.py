@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from engine.runtime.assembling import assembling_with
     from engine.runtime.cases import (
         Case,
+        elsewhere,
         is_intact,
         overwrite_inputs,
         prepare_case,
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from engine.runtime.comparison import compare, poison
     from engine.runtime.compile import BuildError, CompiledSource, compile_source
     from engine.runtime.cuda_graph import (
-        Flush,
         TimingPlan,
         expected_ms,
         probe_us,
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     )
     from engine.runtime.driver import pci_bus_id
     from engine.runtime.failures import DiskFull, failure_of, no_space, one_line
+    from engine.runtime.flush import Flush
     from engine.runtime.inputs import make_inputs
     from engine.runtime.interpret import interpret_plan, interprets
     from engine.runtime.launch import (
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from engine.runtime.profiled import launch_profiled
     from engine.runtime.reference import evaluate
     from engine.runtime.toolchain import read_context, read_target
+    from engine.runtime.usable import context_is_sound, describe_unusable
 
 __all__ = [
     "AssembledPlan",
@@ -66,6 +68,9 @@ __all__ = [
     "bind_launch",
     "compare",
     "compile_source",
+    "context_is_sound",
+    "describe_unusable",
+    "elsewhere",
     "empty_buffer",
     "evaluate",
     "expected_ms",
@@ -105,7 +110,7 @@ _FILES = {
     "Case": "cases",
     "CompiledSource": "compile",
     "DiskFull": "failures",
-    "Flush": "cuda_graph",
+    "Flush": "flush",
     "Launch": "launch",
     "TimingPlan": "cuda_graph",
     "allow_scratch_memory": "launch",
@@ -115,6 +120,9 @@ _FILES = {
     "bind_launch": "launch",
     "compare": "comparison",
     "compile_source": "compile",
+    "context_is_sound": "usable",
+    "describe_unusable": "usable",
+    "elsewhere": "cases",
     "evaluate": "reference",
     "expected_ms": "cuda_graph",
     "empty_buffer": "assemble",

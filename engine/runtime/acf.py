@@ -104,5 +104,9 @@ def write_whole(path: Path, data: bytes) -> None:
     """Whole or not at all: another process may read it meanwhile."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    part.write_bytes(data)
-    part.replace(path)
+    try:
+        part.write_bytes(data)
+        part.replace(path)
+    except OSError:
+        part.unlink(missing_ok=True)  # on a full disk it takes the room that others wait for
+        raise

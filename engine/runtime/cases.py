@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 
 import torch
 
@@ -28,6 +29,8 @@ nearly cancels, or where large sums stand in an exponent."""
 
 Tensors = tuple[torch.Tensor, ...]
 Evaluate = Callable[[Sequence[torch.Tensor], torch.dtype | None], Tensors]
+Deviations = tuple[tuple[float, float], ...]
+"""(norm, worst element) of each output, as `compare` gives them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +38,9 @@ class Case:
     """What one kernel, or one whole plan, is checked with.
 
     `outputs` are compared with `references`; `written` are all contiguous buffers that a run writes, poisoned with
-    `poison_byte` before it (no NaN pattern where the reference holds a NaN). `eager` is eager's (norm, worst element)
-    against the references, one pair an output, or what rounding the inputs moves these by, if that is more.
-    `prepare_s` is what one set of inputs and references costs.
+    `poison_byte` before it (no NaN pattern where the reference holds a NaN). `eager` is how far eager is from the
+    references; `rounding` evaluates, once, how far rounding the inputs moves these. `prepare_s` is what one set of
+    inputs and references costs.
     `prepare` computes what a plan derives from its weights once, and has to again when other inputs are written.
     """
 
@@ -46,7 +49,8 @@ class Case:
     evaluate: Evaluate
     inputs: Tensors
     references: Tensors
-    eager: tuple[tuple[float, float], ...]
+    eager: Deviations
+    rounding: Callable[[], Deviations]
     poison_byte: int
     prepare_s: float
     outputs: Tensors = ()
@@ -78,6 +82,15 @@ def prepare_plan_case(grouping: Grouping, program: Graph | None, seed: int, devi
         return tuple(evaluate_plan(grouping, inputs, lambda graph, tensors: evaluate(graph, tensors, dtype=dtype)))
 
     return _prepare(specs, bodies, run, seed, device, ())
+
+
+def elsewhere(case: Case) -> tuple[Tensors, Tensors]:
+    """The case's inputs in other places, and room for its outputs. Raises torch's OutOfMemoryError if it can't fit."""
+    copies = (
+        whole_storage(tensor).clone().as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
+        for tensor in case.inputs
+    )
+    return tuple(copies), tuple(torch.empty_like(output) for output in case.outputs)
 
 
 def overwrite_inputs(case: Case, seed: int) -> None:
@@ -122,10 +135,22 @@ def _prepare(
     prepare_s = time.perf_counter() - start
     with tf32(allows_tf32(bodies)):
         eager = compare(run(inputs, None), references)
-    for share, roundings in ((_at_random(seed), ROUNDINGS), (torch.sign, 1.0)):
-        moved = compare(run(tuple(_moved(tensor, share, roundings) for tensor in inputs), torch.float64), references)
-        eager = tuple((_worse(a, c), _worse(b, d)) for (a, b), (c, d) in zip(eager, moved, strict=True))
-    return Case(seed, specs, run, inputs, references, eager, byte, prepare_s, outputs, outputs)
+    rounding = cache(partial(_moved_by_rounding, specs, run, seed, device))
+    return Case(seed, specs, run, inputs, references, eager, rounding, byte, prepare_s, outputs, outputs)
+
+
+def _moved_by_rounding(specs: Sequence[TensorSpec], run: Evaluate, seed: int, device: torch.device) -> Deviations:
+    """How far rounding the inputs of a seed moves the references; NaN, which says nothing, counts as not at all.
+
+    On inputs and references of its own: a candidate may have written into those of the case.
+    """
+    inputs = tuple(make_inputs(specs, seed, device))
+    references = run(inputs, torch.float64)
+    moved = [
+        compare(run(tuple(_moved(tensor, share, roundings) for tensor in inputs), torch.float64), references)
+        for share, roundings in ((_at_random(seed), ROUNDINGS), (torch.sign, 1.0))
+    ]
+    return tuple((_largest(a, c), _largest(b, d)) for (a, b), (c, d) in zip(*moved, strict=True))
 
 
 def _moved(tensor: torch.Tensor, share: Callable[[torch.Tensor], torch.Tensor], roundings: float) -> torch.Tensor:
@@ -149,9 +174,8 @@ def _at_random(seed: int) -> Callable[[torch.Tensor], torch.Tensor]:
     return share
 
 
-def _worse(eager: float, moved: float) -> float:
-    """The larger deviation; NaN says nothing."""
-    return eager if math.isnan(moved) or math.isnan(eager) else max(eager, moved)
+def _largest(*moved: float) -> float:
+    return max((one for one in moved if not math.isnan(one)), default=0.0)
 
 
 def _device_of(case: Case) -> torch.device:

@@ -1,12 +1,14 @@
-"""What a GPU reaches at its best: a large copy, a copy within the L2, and large matmuls of each kind.
+"""What a GPU reaches at its best: a large copy and a large sum, both within the L2 too, and large matmuls of each kind.
 
-The fastest window counts: a ceiling is what can be reached. Matmuls are those of the vendor's library on random data,
-since data of zeros draws less power and runs at clocks that no program sees.
+The fastest window counts: a ceiling is what can be reached. A rate is that between two sizes: their difference holds
+neither the launch, a good part of either within the L2, nor what the L2 keeps of either beyond it. Matmuls are those
+of the vendor's library on random data, since data of zeros draws less power and runs at clocks that no program sees.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 
@@ -15,14 +17,15 @@ from engine.runtime.cuda_graph import TimingPlan, probe_us, time_launches
 from engine.runtime.memory import free_memory
 from engine.runtime.tf32 import tf32
 
-COPY_BYTES, STREAM_BYTES = 512 << 20, 128 << 20
-NEAR_BYTES = (1, 3)
-"""Copies within the L2 of so many eighths of it, read and written bytes together: the difference of their times holds
-no launch, which would be a good part of either."""
+FAR_BYTES, STREAM_BYTES = (512 << 20, 1536 << 20), 128 << 20
+NEAR_EIGHTHS = (1, 3)
+"""Within the L2 so many eighths of it are moved, read and written bytes together."""
 EXTENT, SMALL_EXTENT, MATMULS = 8192, 4096, 16
 ROOM_BYTES = 4 << 30
-"""With less free memory than this, copies and matmuls are smaller."""
-PLAN = TimingPlan(window_ms=2.0, windows=3, warmup_ms=20.0)
+"""With less free memory than this, copies, sums and matmuls are smaller."""
+PLAN = TimingPlan(window_ms=2.0, windows=5, warmup_ms=20.0)
+ROW = 4096
+"""Elements of each row that a sum of rows adds up: the sum of everything is split otherwise, and may be slower."""
 
 _KINDS = (
     ("bf16", torch.bfloat16, False),
@@ -33,16 +36,22 @@ _KINDS = (
 
 
 def measure_ceilings(device: torch.device, *, cold_l2: bool = False) -> Ceilings:
-    """Some 200 ms of work on an H200 and up to 1 GiB, freed again. With `cold_l2` no copy counts as one in the L2."""
+    """Some 400 ms of work on an H200 and up to 1.5 GiB, freed again. With `cold_l2` nothing counts as in the L2."""
     roomy = torch.cuda.mem_get_info(device)[0] >= ROOM_BYTES
+    less, more = (size if roomy else size // 8 for size in FAR_BYTES)
     try:
-        copy_gbs = _rate(COPY_BYTES if roomy else COPY_BYTES // 8, device)
-        near_gbs, near_bytes = (0.0, 0) if cold_l2 else _near_copy(device)
+        copy_gbs, read_gbs = _copy_and_read_gbs(less, more, device)
+        near = 0 if cold_l2 else _near_bytes(device)
+        near_gbs = near_read_gbs = 0.0
+        if near:
+            less, more = (near * eighths // 8 for eighths in NEAR_EIGHTHS)
+            near_gbs, near_read_gbs = _copy_and_read_gbs(less, more, device)
         extent = EXTENT if roomy else SMALL_EXTENT
         tflops = tuple((kind, _matmul(extent, dtype, device, rounded=rounded)) for kind, dtype, rounded in _KINDS)
     finally:
         free_memory()
-    return Ceilings(copy_gbs, tuple(sorted(tflops)), max(near_gbs, copy_gbs) if near_bytes else 0.0, near_bytes)
+    l2_gbs = max(near_gbs, copy_gbs) if near else 0.0
+    return Ceilings(copy_gbs, tuple(sorted(tflops)), l2_gbs, near, read_gbs, max(near_read_gbs, l2_gbs))
 
 
 def stream_launch(device: torch.device) -> Callable[[], None]:
@@ -53,23 +62,27 @@ def stream_launch(device: torch.device) -> Callable[[], None]:
     return _scaling(STREAM_BYTES, device)
 
 
-def _rate(moved: int, device: torch.device) -> float:
-    """GB/s of a copy that reads and writes `moved` bytes together."""
-    return moved / (_copy_us(moved, device) * 1e3)
+def _copy_and_read_gbs(less: int, more: int, device: torch.device) -> tuple[float, float]:
+    """GB/s of a copy, read and written bytes together, and of the fastest sum: between `less` and `more` bytes."""
+    sums = (_rate(partial(_summing, rows=rows), less, more, device) for rows in (False, True))
+    return _rate(_scaling, less, more, device), max(sums)
 
 
-def _near_copy(device: torch.device) -> tuple[float, int]:
-    """GB/s between two copies within the L2, and up to how many bytes that holds; 0 where a GPU tells no L2."""
+def _rate(make: Callable[[int, torch.device], Callable[[], None]], less: int, more: int, device: torch.device) -> float:
+    """GB/s of what moves bytes, between moving `less` and moving `more` of them. More first: it warms the GPU up."""
+    more_us, less_us = (_best_us(make(size, device)) for size in (more, less))
+    if more_us <= less_us:  # on a GPU that somebody else uses, say
+        return more / (more_us * 1e3)
+    return (more - less) / ((more_us - less_us) * 1e3)
+
+
+def _near_bytes(device: torch.device) -> int:
+    """How many bytes the L2 holds; 0 where a GPU tells none worth the name."""
     size = int(torch.cuda.get_device_properties(device).L2_cache_size)
-    less, more = (size * eighths // 8 for eighths in NEAR_BYTES)
-    if less < 1 << 20:
-        return 0.0, 0
-    apart_us = _copy_us(more, device) - _copy_us(less, device)
-    return ((more - less) / (apart_us * 1e3), size) if apart_us > 0 else (0.0, 0)
+    return size if size * NEAR_EIGHTHS[0] // 8 >= 1 << 20 else 0
 
 
-def _copy_us(moved: int, device: torch.device) -> float:
-    launch = _scaling(moved, device)
+def _best_us(launch: Callable[[], None]) -> float:
     return min(time_launches(launch, PLAN, probe_us(launch)))
 
 
@@ -80,6 +93,20 @@ def _scaling(moved: int, device: torch.device) -> Callable[[], None]:
 
     def launch() -> None:
         torch.mul(source, 1.5, out=out)
+
+    launch()
+    torch.cuda.synchronize()
+    return launch
+
+
+def _summing(moved: int, device: torch.device, *, rows: bool) -> Callable[[], None]:
+    """Reads and writes next to nothing: the sum of everything, or of each of its `rows`."""
+    source = torch.randn(moved // 4 // ROW, ROW, device=device)
+    axes = (1,) if rows else (0, 1)
+    out = torch.empty(source.shape[0] if rows else (), device=device)
+
+    def launch() -> None:
+        torch.sum(source, axes, out=out)
 
     launch()
     torch.cuda.synchronize()

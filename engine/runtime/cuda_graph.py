@@ -3,7 +3,7 @@
 A graph holds many launches, so that the gap the host leaves between them is not what is timed. The data stays where
 the launches before left it: L2 is warm.
 
-With a `Flush` it is cold. A write that fills the L2 stands before each launch in the same graph, and each window is
+With a `Flush` it is cold. Writes that fill the L2 stand before each launch in the same graph, and each window is
 timed beside one of writes alone, whose time is taken off. Events around each launch would need no subtraction, but a
 graph's event nodes add some us to every launch, and differently to short and to long ones; what is taken off here holds
 as many gaps between kernels as a warm time does, so that cold and warm times mean the same.
@@ -14,11 +14,13 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
 import torch
+
+from engine.runtime.flush import Flush
 
 LAUNCHES_A_GRAPH = 300
 """More makes capturing slow (about 10 us a launch on the host) for nothing: the gap between two replays, some us, is
@@ -45,21 +47,10 @@ class TimingPlan:
 
 
 COLD_WINDOWS_LONGER = 4.0
-"""A cold window is so much longer: the write before each launch takes some 40 us on an H200, and it is a difference of
+"""A cold window is so much longer: the writes before each launch take some 50 us on an H200, and it is a difference of
 two windows."""
 LEAST_US = 1e-3
 """What a launch takes whose window is as short as that of the writes alone; no gate lets it pass."""
-
-
-class Flush:
-    """Turns the L2's contents out: a write of twice its size, since what stays longest in it is not what is oldest."""
-
-    def __init__(self, device: torch.device) -> None:
-        size = max(int(torch.cuda.get_device_properties(device).L2_cache_size), 1 << 20)
-        self._buffer = torch.empty(2 * size, dtype=torch.int8, device=device)
-
-    def __call__(self) -> None:
-        self._buffer.zero_()
 
 
 def capture(launch: Callable[[], None], count: int) -> torch.cuda.CUDAGraph:
@@ -101,19 +92,29 @@ def time_launches(launch: Callable[[], None], plan: TimingPlan, estimate_us: flo
 
 
 def time_in_turns(
-    launches: Sequence[Callable[[], None]], plan: TimingPlan, estimates_us: Sequence[float], seed: int
+    launches: Sequence[Callable[[], None]],
+    plan: TimingPlan,
+    estimates_us: Sequence[float],
+    seed: int,
+    elsewhere: Sequence[Sequence[Callable[[], None]]] = (),
 ) -> tuple[tuple[float, ...], ...]:
     """Per-launch times in us of several launches, up to `plan.windows` each: the i-th of all were taken in one round.
 
     Each round runs all of them in an order of its own, so that neither a drifting clock nor who ran before favours one.
+    `elsewhere` are the same launches with their data in other places, once or more: rounds take the places by turns,
+    as where data lies moves a time by up to two percent for as long as it lies there.
     """
-    works = [_sized(launch, plan, us) for launch, us in zip(launches, estimates_us, strict=True)]
-    for work in works:
+    places = [[_sized(launch, plan, us) for launch, us in zip(launches, estimates_us, strict=True)]]
+    for work in places[0]:
         _warm_up(work.graph, work.replays, plan)
+    for moved in elsewhere:
+        places.append([_moved(work, launch, plan) for work, launch in zip(places[0], moved, strict=True)])
+    works = places[0]
     draw = random.Random(seed)
     samples: list[list[float]] = [[] for _ in works]
     slow = any(work.replay_us > SLOW * _window_of(plan) for work in works)
-    for _ in range(min(plan.windows, SLOW_ROUNDS) if slow else plan.windows):
+    for number in range(min(plan.windows, SLOW_ROUNDS) if slow else plan.windows):
+        works = places[number % len(places)]
         for index in draw.sample(range(len(works)), len(works)):
             works[index].graph.replay()  # whose data L2 holds now
             samples[index].append(works[index].window_us())
@@ -158,20 +159,30 @@ def _sized(launch: Callable[[], None], plan: TimingPlan, estimate_us: float) -> 
 
 def _sized_cold(launch: Callable[[], None], plan: TimingPlan, flush: Flush, estimate_us: float) -> _Work:
     """Pairs of a flush and a launch, as many as fill a longer window, in one replay where that can be."""
-
-    def pair() -> None:
-        flush()
-        launch()
-
     flush()
     pair_us = estimate_us + probe_us(flush)
     window_us = _window_of(plan)
     per_graph = _clamp(window_us / max(pair_us, 0.1), LAUNCHES_A_GRAPH)
-    graph, beside = capture(pair, per_graph), capture(flush, per_graph)
+    graph, beside = capture(_pair(flush, launch), per_graph), capture(flush, per_graph)
     graph.replay()
     beside.replay()
     replay_us = _window_us(graph.replay, 1)
     return _Work(graph, per_graph, _clamp(window_us / max(replay_us, 0.1), 10_000), replay_us, beside)
+
+
+def _moved(work: _Work, launch: Callable[[], None], plan: TimingPlan) -> _Work:
+    """The same work for a launch whose data lies elsewhere. It runs once first, so that nothing loads in capture."""
+    launch()
+    once = launch if plan.flush is None else _pair(plan.flush, launch)
+    return replace(work, graph=capture(once, work.per_graph))
+
+
+def _pair(flush: Flush, launch: Callable[[], None]) -> Callable[[], None]:
+    def pair() -> None:
+        flush()
+        launch()
+
+    return pair
 
 
 def _window_of(plan: TimingPlan) -> float:

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import errno
 import re
-import shutil
 from pathlib import Path
 
+from engine.disk import is_scarce
 from engine.vocabulary import Failure, FailureKind
 
 CAUSE_LIMIT = 200
-LEAST_BYTES = 256 << 10
-"""A disk with less than this has no room for a compiled candidate."""
 
 _NOISE = (
     (re.compile(r"0x[0-9a-fA-F]+"), "0x…"),
@@ -44,6 +42,8 @@ _BY_TEXT = (
     ),
 )
 _NO_SPACE = re.compile(r"No space left on device|Disk quota exceeded", re.I)
+_CERTAIN = ("CompilationError", "OutOfResources", "OutOfMemoryError")
+"""Names of exceptions that say of themselves what is wrong, and it is no disk."""
 _PTXAS_LINE = re.compile(r"^ptxas\S*\s*(?:.*?;)?\s*(?:fatal|error)\s*:\s*(.+)$", re.M)
 
 
@@ -52,17 +52,17 @@ class DiskFull(Exception):
 
 
 def no_space(error: BaseException, folder: Path) -> bool:
-    """Whether it is the disk of `folder`, or a quota, that stopped a compile.
+    """Whether it is the disk of `folder`, or a quota, that stopped a compile or a load.
 
-    Assembler and C compiler say it in their text at best: then a disk as good as full is reason enough to try again.
+    Assembler and C compiler say it in their text at best: then a disk as good as full is reason enough to try again,
+    except where the error is one of a kind, or of the source's text, and would come again.
     """
     errno_of = getattr(error, "errno", None)
     if errno_of in (errno.ENOSPC, errno.EDQUOT) or _NO_SPACE.search(str(error)):
         return True
-    try:
-        return shutil.disk_usage(folder).free < LEAST_BYTES
-    except OSError:
+    if type(error).__name__ in _CERTAIN or any(pattern.search(str(error)) for _, pattern in _BY_TEXT):
         return False
+    return is_scarce(folder)
 
 
 def one_line(text: str) -> str:

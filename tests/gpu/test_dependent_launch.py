@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import statistics
 from pathlib import Path
 
 import pytest
@@ -122,6 +123,21 @@ def test_the_device_assembles_both_ways(device: CudaDevice) -> None:
     print(f"\nplain, dependent: {[(r.timing and round(r.timing.median_us, 2), r.error, r.failure) for r in results]}")
     assert all(result.failure is None for result in results)
     assert results[0].error == results[1].error
+
+
+@pytest.mark.parametrize("pdl", [False, True])
+def test_a_graph_in_turns_with_itself_takes_its_time(device: CudaDevice, pdl: bool) -> None:
+    graph = layers(512, 1024, 4)
+    grouping = divided(graph)
+    schedules = some_schedules(grouping, device)
+    times = device.compare_graphs(grouping, [schedules, schedules], graph, pdl=pdl)
+    assert times.failure is None
+    first, second = (statistics.median(windows) for windows in times.windows)
+    alone = device.assemble(grouping, schedules, graph, pdl=pdl).timing
+    assert alone is not None
+    print(f"\nin turns {first:.2f} and {second:.2f} us, by itself {alone.median_us:.2f} us")
+    assert second == pytest.approx(first, rel=0.02)
+    assert first == pytest.approx(alone.median_us, rel=0.05)
 
 
 def with_library_calls() -> Graph:

@@ -46,10 +46,10 @@ def test_offered_schedules_are_right_and_timed(device: CudaDevice, kernel: Kerne
     print(f"\n{kernel.label} {kernel.shape_text}: {len(results)} candidates, failures {dict(failures)}")
     assert [f"{r.schedule}: {r.failure}" for r in results if r.failure and r.failure.kind not in TOLD] == []
     good = sorted((r for r in results if r.status is Status.OK), key=lambda r: r.us or 0)
-    assert good
+    assert good, dict(failures)
     best = good[0]
     again = measure_all(device, kernel, [best.schedule], Regime.DEPLOY)[0]
-    assert again.timing is not None
+    assert again.timing is not None, again.failure
     assert best.timing is not None
     spread_of = (again.timing.high_us - again.timing.low_us) / again.timing.median_us
     print(
@@ -58,7 +58,7 @@ def test_offered_schedules_are_right_and_timed(device: CudaDevice, kernel: Kerne
     )
     assert again.timing.median_us == pytest.approx(best.timing.median_us, rel=0.25)
     assert best.build.registers
-    assert device.health().respawns == 0
+    assert device.health().respawns == 0, device.health().respawned
 
 
 def test_the_benchmark_process_does_not_compile(device: CudaDevice) -> None:

@@ -13,10 +13,11 @@ import pytest
 from engine.codegen import illegal_because, offered_schedules, render
 from engine.measure import CudaDevice
 from engine.measure.cuda import CudaSettings
-from engine.vocabulary import Regime, Status
+from engine.vocabulary import FailureKind, Regime, Status
 from tests.gpu.bodies import matmul
 
 KERNEL = matmul(1024, 1024, 1024, "bfloat16")
+OF_THE_DISK = (FailureKind.COMPILE_ERROR, FailureKind.CRASH)
 
 
 def test_workers_and_compiles_are_named_while_they_run(device: CudaDevice) -> None:
@@ -54,13 +55,18 @@ def test_a_full_disk_is_said_and_fails_no_candidate(small_disk: Path) -> None:
         futures = [device.submit(KERNEL, schedule, Regime.RANKING) for schedule in schedules[:400]]
         deadline = time.monotonic() + 240
         while not device.health().disk_full and not all(future.done() for future in futures):
-            assert time.monotonic() < deadline
+            assert time.monotonic() < deadline, device.health()
             time.sleep(0.05)
         full = device.health().disk_full
         print(f"\n{full}")
-        assert full.startswith("no space is left under")
+        causes = [str(one.result().failure) for one in futures if one.done()]
+        assert full.startswith("no space is left under"), causes
         subprocess.run(["mount", "-o", "remount,size=1g", str(small_disk)], check=True)
         first = [future.result(240) for future in futures[:40]]
-    kinds = {one.failure.kind for one in first if one.failure is not None}
-    print(f"\n{sum(one.status is Status.OK for one in first)} of {len(first)} ok, failures {sorted(kinds)}")
-    assert not {kind for kind in kinds if kind in ("compile error", "crash", "runtime error")}
+        respawned = device.health().respawned
+    failures = [(one, one.failure) for one in first if one.failure is not None]
+    told = [f"{failure.kind}: {failure.cause} ({one.schedule})" for one, failure in failures]
+    print(f"\n{sum(one.status is Status.OK for one in first)} of {len(first)} ok", *told, sep="\n")
+    print(*(f"replaced: {one.process}, {one.cause} ({one.candidate.schedule})" for one in respawned), sep="\n")
+    blamed = [text for text, (_, failure) in zip(told, failures, strict=True) if failure.kind in OF_THE_DISK]
+    assert not blamed, blamed

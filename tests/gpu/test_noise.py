@@ -81,7 +81,7 @@ def test_a_comparison_repeats_in_three_fresh_processes(watched: CudaDevice, kern
             if not other.low <= one.ratio <= other.high:
                 outside.append((number, at, one.ratio, other.low, other.high))
     assert outside == []
-    assert watched.health().respawns == 0
+    assert watched.health().respawns == 0, watched.health().respawned
 
 
 def test_a_kernel_never_beats_itself(watched: CudaDevice) -> None:

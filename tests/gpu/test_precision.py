@@ -24,7 +24,7 @@ def test_ieee_and_tf32x3_pass(lawless: CudaDevice) -> None:
     for precision in ("ieee", "tf32x3"):
         results = with_precision(lawless, precision, 8)
         ok = [r for r in results if r.status is Status.OK]
-        assert ok
+        assert ok, [str(r.failure) for r in results]
         assert all(r.failure is None or r.failure.kind is not FailureKind.WRONG_RESULT for r in results)
         assert all(r.error is not None and r.error < 2e-6 for r in ok)
 

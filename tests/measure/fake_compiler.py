@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -32,6 +33,9 @@ def main() -> None:
                 time.sleep(1000)
             if "compile-slow" in text:
                 time.sleep(0.3)
+            dies = re.search(r"compile-dies-while (\S+) exists", text)
+            if dies and Path(dies.group(1)).exists():
+                os.kill(os.getpid(), signal.SIGBUS)
             full = re.search(r"disk-full-while (\S+) exists", text)
             if full and Path(full.group(1)).exists():
                 channel.send({"full": "no space is left in this test"})

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
+import signal
 import sys
 import time
 from dataclasses import asdict
+from pathlib import Path
 
 from engine.measure.channel import ChannelClosed
 from engine.measure.child_side import open_channel
@@ -18,6 +21,7 @@ def main() -> None:
     channel = open_channel(*map(int, sys.argv[1:4]))
     broken = False
     try:
+        channel.send({"ready": True})
         channel.receive()
         channel.send({"context": asdict(CONTEXT), "target": asdict(Target())})
         while True:
@@ -25,7 +29,8 @@ def main() -> None:
             text = str(request.get("source", "")) + str(request.get("sources", ""))
             channel.send({"step": "first launch", "limit_s": 0.5})
             op = request.get("op")
-            answer = _windows(request) if op in ("noise", "compare") and "run-" not in text else _answer(text, broken)
+            paired = op in ("noise", "compare", "compare graphs") and "run-" not in text
+            answer = _windows(request) if paired else _answer(text, broken)
             broken = broken or bool(answer.get("broken_context"))
             channel.send({**answer, "id": request["id"], "run_s": 0.01, "pid": os.getpid()})
             if answer.get("broken"):
@@ -46,6 +51,9 @@ def _windows(request: dict[str, object]) -> dict[str, object]:
 def _answer(text: str, broken: bool) -> dict[str, object]:
     if broken:
         return {"failure": {"kind": "illegal access", "cause": "the context was broken before"}}
+    dies = re.search(r"run-dies-while (\S+) exists", text)
+    if dies and Path(dies.group(1)).exists():
+        os.kill(os.getpid(), signal.SIGBUS)
     if "run-abort" in text:
         os.abort()
     if "run-exit" in text:

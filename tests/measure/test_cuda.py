@@ -181,9 +181,8 @@ def test_a_device_opened_in_a_short_thread_outlives_it() -> None:
 
 def test_a_killed_benchmark_process_is_replaced(device: CudaDevice) -> None:
     future = device.submit(KERNEL, do("run-hang", 99), Regime.RANKING)
-    pid = next(p for p in processes_about(device._nursery.folder) if "fake_worker" in _command_line(p))
-    time.sleep(0.1)
-    os.kill(pid, signal.SIGKILL)
+    assert wait_until(lambda: any(one.step == "first launch" for one in device.health().workers))
+    os.kill(next(one.pid for one in device.health().workers if one.step == "first launch"), signal.SIGKILL)
     failure = future.result(timeout=30).failure
     assert failure is not None
     assert failure.kind in (FailureKind.CRASH, FailureKind.HANG)
@@ -255,10 +254,6 @@ def test_a_library_call_is_measured_without_a_compile(device: CudaDevice) -> Non
     done = device.submit(kernel, do("fine"), Regime.RANKING).result(timeout=30)
     assert done.status is Status.OK
     assert device.health().compiling == 0
-
-
-def _command_line(pid: int) -> str:
-    return Path(f"/proc/{pid}/cmdline").read_text()
 
 
 PROBED = {"probe_command": script("fake_probe")}

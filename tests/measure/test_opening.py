@@ -17,7 +17,7 @@ def test_an_unknown_name(name: str) -> None:
 def test_without_torch_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.measure.opening.find_spec", lambda name: None)
     with pytest.raises(
-        DeviceError, match=r"torch and triton are not installed.*pip install 'emmy-tui\[tune\]'.*--demo"
+        DeviceError, match=r"torch and triton are not installed.*pip install '\.\[tune\]' in Emmy's folder.*--demo"
     ):
         open_device("cuda:0")
 

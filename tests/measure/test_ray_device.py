@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from engine import __version__
-from engine.measure import Candidate, Compiling, DeviceError, DeviceHealth, Respawn, WorkerState
+from engine.ir.plan import Grouping
+from engine.measure import Candidate, Compiling, DeviceError, DeviceHealth, PairedTimes, Respawn, WorkerState
 from engine.measure.ray_actor import Hello
 from engine.measure.ray_device import NUMBERS_APART, RayDevice, _knock, open_ray, ray_missing
 from engine.vocabulary import Measurement, Regime, Status, Target
@@ -95,6 +96,13 @@ def test_answers_come_back_and_context_and_target_are_known() -> None:
     assert actor.asked[-1] == ("measure", (KERNEL, do("fine"), Regime.RANKING))
 
 
+def test_graphs_are_compared_over_there() -> None:
+    device, actor, _ = opened(compare_graphs=PairedTimes(((1.0,), (2.0,))))
+    plan = Grouping((), (), ())
+    assert device.compare_graphs(plan, [{}, {}], pdl=True).windows == ((1.0,), (2.0,))
+    assert actor.asked[-1] == ("compare_graphs", (plan, ({}, {}), None, True))
+
+
 @pytest.mark.parametrize(
     ("error", "sentence"),
     [
@@ -170,7 +178,5 @@ def test_what_is_no_address_is_refused(address: str) -> None:
 
 @pytest.mark.skipif(not ray_missing(), reason="ray is installed here")
 def test_without_ray_there_is_a_sentence() -> None:
-    with pytest.raises(
-        DeviceError, match=r"--ray can't be used: ray is not installed; `pip install 'emmy-tui\[cluster\]"
-    ):
+    with pytest.raises(DeviceError, match=r"--ray can't be used: ray is not installed; pip install '\.\[cluster\]"):
         open_ray("auto", lambda name: None)  # type: ignore[arg-type, return-value]

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from engine.measure import REGIMES, DeviceError
+from engine.ir.plan import BufferView, Grouping, KernelCall
+from engine.measure import REGIMES, ComparesGraphs, DeviceError
 from engine.measure.regimes import TURNS
 from engine.vocabulary import FailureKind, Regime
 from tests.measure.rig import a_kernel, do, open_fake
@@ -41,6 +42,24 @@ def test_a_candidate_in_trouble_ends_the_comparison_and_nothing_else(fault: str,
         assert times.failure is not None
         assert times.failure.kind is kind
         assert device.compare(KERNEL, [do("fine"), do("fine", 1)]).windows
+
+
+def a_plan() -> Grouping:
+    specs = (*KERNEL.body.input_specs(), *KERNEL.body.output_specs())
+    views = tuple(BufferView(at, spec) for at, spec in enumerate(specs))
+    return Grouping(specs, (KernelCall(KERNEL, views[:-1], (len(specs) - 1,)),), views[-1:])
+
+
+def test_graphs_of_one_plan_are_timed_in_turns_too() -> None:
+    with open_fake() as device:
+        assert isinstance(device, ComparesGraphs)
+        times = device.compare_graphs(a_plan(), [{KERNEL.key: do("fine", number)} for number in range(2)])
+        assert times.windows == ((10.0, 10.1, 9.9), (11.0, 11.1, 10.9))
+        wrong = device.compare_graphs(a_plan(), [{KERNEL.key: do("fine")}, {KERNEL.key: do("run-wrong")}])
+        assert (wrong.windows, wrong.failure and wrong.failure.kind) == ((), FailureKind.WRONG_RESULT)
+        broken = device.compare_graphs(a_plan(), [{KERNEL.key: do("fine")}, {KERNEL.key: do("compile-error")}])
+        assert (broken.windows, broken.failure and broken.failure.kind) == ((), FailureKind.COMPILE_ERROR)
+        assert device.assemble(a_plan(), {KERNEL.key: do("fine")}).timing is not None
 
 
 def test_a_closed_device_says_so() -> None:

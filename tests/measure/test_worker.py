@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -17,8 +20,8 @@ from engine.ir.json_form import graph_to_json, grouping_to_json, kernel_to_json
 from engine.ir.plan import BufferView, Grouping, KernelCall
 from engine.measure import REGIMES, RegimeSettings, worker
 from engine.measure.regimes import FINALIST, TURNS
-from engine.measure.worker import Bench, describe_unusable
-from engine.runtime import evaluate
+from engine.measure.worker import Bench
+from engine.runtime import describe_unusable, evaluate
 from engine.vocabulary import BuildReport, FailureKind, Regime, Target
 from tests.measure.fake_worker import CONTEXT
 from tests.measure.rig import a_kernel
@@ -65,7 +68,7 @@ def rig(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[Bench, Recorde
     monkeypatch.setattr(worker, "replayed", lambda launch: launch)
     monkeypatch.setattr(worker, "probe_us", lambda launch: 10.0)
     monkeypatch.setattr(worker, "time_launches", lambda launch, plan, estimate: (9.0, 10.0, 11.0))
-    monkeypatch.setattr(worker, "_context_is_sound", lambda: True)
+    monkeypatch.setattr(worker, "context_is_sound", lambda: True)
     recorder = Recorder()
     return Bench(recorder, tmp_path, torch.device("cpu"), CONTEXT, Target()), recorder, bodies  # type: ignore[arg-type]
 
@@ -98,7 +101,7 @@ def test_a_library_call_needs_no_source(rig: Any) -> None:
     assert recorder.answers[-1]["timing"]["median_us"] == 10.0
     assert recorder.answers[-1]["error"] < 1e-5
     plan = Grouping((spec, spec), (KernelCall(kernel, (BufferView(0, spec),), (1,)),), (BufferView(1, spec),))
-    request = {"op": "assemble", "id": 2, "grouping": grouping_to_json(plan), "program": "", "sources": {}}
+    request = {"op": "assemble", "id": 2, "grouping": grouping_to_json(plan), "program": "", "sources": [{}]}
     bench.serve({**request, "regime": asdict(replace(REGIMES[Regime.DEPLOY], checks=3))})
     assert recorder.answers[-1]["timing"]["median_us"] == 10.0
 
@@ -240,7 +243,7 @@ def serve_chain(rig: Any, body: Body, program: str) -> dict[str, Any]:
         "id": 1,
         "grouping": grouping_to_json(a_chain()),
         "program": program,
-        "sources": {KERNEL.key: KernelSource("plan", "entry", (), (1, 1, 1), 4, 1).to_json()},
+        "sources": [{KERNEL.key: KernelSource("plan", "entry", (), (1, 1, 1), 4, 1).to_json()}],
         "regime": asdict(replace(REGIMES[Regime.DEPLOY], checks=3)),
     }
     bench.serve(request)
@@ -301,7 +304,13 @@ def turns(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, tuple[float, ...],
     """What was timed in turns: how many launches, which of them were the same, and the seed of their order."""
     asked: list[tuple[int, tuple[float, ...], int]] = []
 
-    def in_turns(launches: Sequence[Any], plan: Any, estimates: Sequence[float], seed: int) -> Any:
+    def in_turns(
+        launches: Sequence[Any], plan: Any, estimates: Sequence[float], seed: int, moved: Sequence[Sequence[Any]]
+    ) -> Any:
+        for place in moved:
+            assert len(place) == len(launches)
+            for launch in place:
+                launch()
         asked.append((len(set(map(id, launches))), tuple(estimates), seed))
         return tuple((10.0 + at, 10.5 + at) for at, _ in enumerate(launches))
 
@@ -326,9 +335,62 @@ def test_a_wrong_candidate_ends_a_comparison(rig: Any, turns: list[Any]) -> None
     assert compare(rig, "right", "right")["windows"]
 
 
+def compare_graphs(rig: Any, *texts: str) -> dict[str, Any]:
+    bench, recorder, _ = rig
+    sources = [{KERNEL.key: KernelSource(text, "entry", (), (1, 1, 1), 4, 1).to_json()} for text in texts]
+    plan = {"grouping": grouping_to_json(a_chain()), "program": graph_to_json(a_program(False))}
+    bench.serve({"op": "compare graphs", "id": 9, **plan, "sources": sources, "regime": asdict(TURNS)})
+    answer: dict[str, Any] = recorder.answers[-1]
+    return answer
+
+
+def test_graphs_are_checked_with_buffers_of_their_own_and_timed_together(rig: Any, turns: list[Any]) -> None:
+    outputs: list[int] = []
+
+    def noted(inputs: Sequence[torch.Tensor], results: Sequence[torch.Tensor]) -> None:
+        outputs.append(results[0].data_ptr())
+        right(inputs, results)
+
+    rig[2]["one"] = rig[2]["two"] = noted
+    assert compare_graphs(rig, "one", "two")["windows"] == ((10.0, 10.5), (11.0, 11.5))
+    assert turns == [(2, (10.0, 10.0), 0)]
+    assert len(set(outputs)) == 4, "two graphs of two calls"
+    assert [step["step"] for step in rig[1].steps].count("check") == 2
+
+
+def test_a_graph_that_is_wrong_ends_the_comparison_of_graphs(rig: Any, turns: list[Any]) -> None:
+    rig[2]["wrong"] = half
+    assert kind_of(compare_graphs(rig, "right", "wrong")) is FailureKind.WRONG_RESULT
+    assert turns == []
+    assert compare_graphs(rig, "right", "right")["windows"]
+
+
 def test_the_noise_floor_is_one_launch_against_itself(rig: Any, turns: list[Any], monkeypatch: Any) -> None:
     monkeypatch.setattr(worker, "stream_launch", lambda device: lambda: None)
     bench, recorder, _ = rig
     bench.serve({"op": "noise", "id": 9, "regime": asdict(TURNS)})
     assert recorder.answers[-1]["windows"] == ((10.0, 10.5), (11.0, 11.5))
     assert turns == [(1, (10.0, 10.0), 0)]
+
+
+def test_a_launch_that_finds_no_space_is_no_fault(rig: Any) -> None:
+    """The host's part of a launch is compiled at the first one, into files."""
+
+    def unlucky(inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    rig[2]["unlucky"] = unlucky
+    assert measure(rig, "unlucky")["full"].startswith("no space is left under")
+
+
+def test_a_failure_is_told_where_its_log_has_no_space(rig: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def odd(inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> None:
+        raise ValueError("odd")
+
+    rig[2]["odd"] = odd
+    with Path("/dev/full").open("w", buffering=1) as full:
+        monkeypatch.setattr(sys, "stderr", full)
+        assert kind_of(measure(rig, "odd")) is FailureKind.CRASH
+        monkeypatch.undo()
+        with suppress(OSError):
+            full.close()

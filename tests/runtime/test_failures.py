@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from triton.compiler.errors import CompilationError
 from triton.runtime.errors import OutOfResources, PTXASError
 
-from engine.runtime import failure_of, failures, no_space, one_line
+from engine import disk
+from engine.runtime import failure_of, no_space, one_line
 from engine.runtime.failures import CAUSE_LIMIT
 from engine.vocabulary import FailureKind
 
@@ -76,5 +78,22 @@ def test_a_compiler_that_fails_on_a_full_disk_may_not_say_so(tmp_path: Path, mon
     error = RuntimeError("gcc returned exit status 1")
     assert not no_space(error, tmp_path)
     assert not no_space(error, tmp_path / "gone")
-    monkeypatch.setattr(failures, "LEAST_BYTES", 1 << 62)
+    monkeypatch.setattr(disk, "LEAST_BYTES", 1 << 62)
     assert no_space(error, tmp_path)
+    assert disk.is_scarce(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("CUDA error: an illegal memory access was encountered"),
+        OutOfResources(262144, 232448, "shared memory"),
+        PTXASError("ptxas error   : (C7600) Register allocation failed with register count of '255'"),
+        CompilationError("x = ", None, "no such name"),
+    ],
+)
+def test_what_says_its_own_reason_is_no_full_disk(
+    error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(disk, "LEAST_BYTES", 1 << 62)
+    assert not no_space(error, tmp_path)

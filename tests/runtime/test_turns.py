@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from statistics import median
 from typing import Any
 
@@ -73,3 +74,11 @@ def test_rounds_differ_in_their_order_and_a_seed_repeats_it(clock: Clock) -> Non
 def test_slow_launches_get_fewer_rounds(clock: Clock) -> None:
     samples = time_in_turns([launch_of(clock, "a", 2e4), launch_of(clock, "b", 10.0)], PLAN, [2e4, 10.0], seed=0)
     assert {len(of_one) for of_one in samples} == {cuda_graph.SLOW_ROUNDS}
+
+
+def test_rounds_take_the_places_by_turns(clock: Clock) -> None:
+    launches = [launch_of(clock, name, us) for name, us in (("a", 20.0), ("b", 20.2))]
+    moved = [launch_of(clock, name, us) for name, us in (("a there", 30.0), ("b there", 20.2))]
+    a, b = time_in_turns(launches, replace(PLAN, windows=6), [20.0, 20.2], 3, [moved])
+    assert [x > 1.3 * a[0] for x in a] == [False, True] * 3
+    assert max(b) < 1.1 * min(b)
