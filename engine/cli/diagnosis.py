@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from engine.extras import install_text
+
 COLUMNS = ("part", "state", "found", "cost")
-INSTALL = "pip install 'emmy-tui[tune]'"
+INSTALL = install_text("tune")
 WITHOUT = "tuning is off; browsing and replay work"
 
 

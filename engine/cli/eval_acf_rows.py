@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from engine.cli.eval_acf_searches import ControlsSearch, controls_searches
 from engine.codegen import acf_of
 from engine.events import Compared as Comparison
 from engine.store import KernelVariants, Store, VariantRow, pareto_front
@@ -36,7 +37,7 @@ class ControlsRow:
 
 @dataclass(frozen=True, slots=True)
 class ControlsReport:
-    """One kernel in one context. `sentence` says what the run decided, and by what."""
+    """One kernel in one context. `sentence` says what was decided last, and by what; `searches` are the runs'."""
 
     kernel: str
     label: str
@@ -45,12 +46,14 @@ class ControlsReport:
     ptxas: str
     sentence: str
     rows: tuple[ControlsRow, ...]
+    searches: tuple[ControlsSearch, ...] = ()
 
 
 def controls_reports(store: Store, kernel_text: str = "") -> list[ControlsReport]:
     """A report for each kernel and context in which controls were searched."""
     names = {file.sha256: file.name for file in store.controls()}
     ptxas = {context.key: context.ptxas for context in store.contexts()}
+    searches = controls_searches(store, names)
     reports = []
     for one in store.variants(kernel_text, EVERY):
         if any(row.schedule.get(KNOB) for row in one.rows):
@@ -58,7 +61,8 @@ def controls_reports(store: Store, kernel_text: str = "") -> list[ControlsReport
             rows = _rows(one, names, compared)
             sentence = _sentence(rows, compared, names)
             about = (one.kernel, one.label or one.family, one.shape, one.gpu, ptxas.get(one.context, ""))
-            reports.append(ControlsReport(*about, sentence, rows))
+            searched = tuple(searches.get((one.kernel, one.context), ()))
+            reports.append(ControlsReport(*about, sentence, rows, searched))
     return reports
 
 

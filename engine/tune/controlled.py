@@ -32,6 +32,7 @@ from engine.measure import (
     option_sha256,
     read_controls,
 )
+from engine.prior import Prior, Surrogate
 from engine.search import Path as TreePath
 from engine.search import Search, Space
 from engine.store import AcceptanceRow, Store
@@ -39,6 +40,7 @@ from engine.tune.experience import Experience
 from engine.tune.generated import generations
 from engine.tune.problem import Problem
 from engine.tune.scoring import no_opinion
+from engine.tune.set_aside import SetAside, Setbacks
 from engine.tune.workbench import Workbench
 from engine.vocabulary import Fork, KnobValue, Option, Schedule, Verdict
 
@@ -121,7 +123,9 @@ class ControlledProblem:
         self.judgement = judgement
         self.mode = mode
         self.generate = generate
+        self.set_aside = SetAside({file.sha256: file.name for file in controls.files})
         self._experiences: dict[str, Experience] = {}
+        self._setbacks: dict[str, Setbacks] = {}
 
     @property
     def target(self) -> str:
@@ -148,6 +152,10 @@ class ControlledProblem:
         """What the kernel's search knows of controls, the same object at every call."""
         return self._experiences.setdefault(kernel.key, Experience(self._at_once()))
 
+    def setbacks(self, kernel: Kernel) -> Setbacks:
+        """What the kernel's search knows of files that break its candidates, the same object at every call."""
+        return self._setbacks.setdefault(kernel.key, Setbacks(kernel, self.set_aside))
+
     def declined_because(self, kernel: Kernel) -> str | None:
         return self.plain.declined_because(kernel)
 
@@ -156,6 +164,10 @@ class ControlledProblem:
         if not _is_assembled(kernel):
             return plain
         return [{**knobs, KNOB: acf} for knobs in plain for acf in ("", *self._at_once())]
+
+    def take_surrogate(self, kernel: Kernel, prior: Prior, seed: int) -> Surrogate | None:
+        """What the plain problem kept knows nothing of controls."""
+        return None
 
     def space_after(self, kernel: Kernel, schedule: Schedule) -> Space | None:
         """The controls of one schedule, where they are searched after the schedules; else None."""
@@ -185,6 +197,11 @@ def controls_of(schedule: Schedule, offered: Sequence[str]) -> Space:
 def experience_of(problem: Problem, kernel: Kernel) -> Experience:
     """What the kernel's search learns of controls; of a problem without, nothing that anybody asks."""
     return problem.experience(kernel) if isinstance(problem, ControlledProblem) else Experience(())
+
+
+def setbacks_of(problem: Problem, kernel: Kernel) -> Setbacks:
+    """What the kernel's search may set aside; of a problem without controls, nothing."""
+    return problem.setbacks(kernel) if isinstance(problem, ControlledProblem) else Setbacks(kernel, None)
 
 
 def searches_after(
@@ -261,6 +278,7 @@ def proved(bench: Workbench, problem: Problem) -> Problem:
     if not event.reason:
         event = _timed(bench, event)
     _tell(bench, event)
+    problem.set_aside.begin(event)
     return problem if event.on else problem.plain
 
 

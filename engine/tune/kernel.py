@@ -18,12 +18,13 @@ from engine.ir.kernel import Kernel
 from engine.measure import DeviceError
 from engine.search import Proposal, Search, StopReason
 from engine.tune.control import Skipped, Stopped
-from engine.tune.controlled import experience_of, searches_after
+from engine.tune.controlled import experience_of, searches_after, setbacks_of
 from engine.tune.corners import corners_of, forbids
 from engine.tune.experience import Experience
 from engine.tune.finish import Finish
 from engine.tune.problem import Problem
 from engine.tune.scoring import kernel_search
+from engine.tune.set_aside import Setbacks
 from engine.tune.settings import CounterObjective, Objective
 from engine.tune.suggested import SuggestionsFirst
 from engine.tune.sweeping import submit_ranking
@@ -60,6 +61,7 @@ class _Progress:
     """`plain` is the best without ptxas controls, `controlled` are the candidates with some that were answered."""
 
     experience: Experience
+    setbacks: Setbacks
     best: Measurement | None = None
     trial: int = 0
     causes: set[str] = field(default_factory=set)
@@ -95,9 +97,9 @@ def tune_kernel(bench: Workbench, problem: Problem, kernel: Kernel) -> KernelRes
         result = KernelResult(kernel, None, None, declined)
         _report_end(bench, result, KernelState.FAILED)
         return result
-    progress = _Progress(experience_of(problem, kernel))
+    progress = _Progress(experience_of(problem, kernel), setbacks_of(problem, kernel))
     guiding = progress.experience.guiding if progress.experience.offered else None
-    forbidden, target = forbids(corners), bench.device.target
+    forbidden, target = progress.setbacks.also(forbids(corners)), bench.device.target
     search = kernel_search(bench.settings, bench.prior, problem, kernel, target, forbidden, guiding)
     reporter = TreeReporter(bench, kernel.key)
     finish = Finish(bench, kernel)
@@ -235,6 +237,7 @@ def _told(
     bench.recorder.record(measurement, run=bench.run, trial=progress.trial, nodes=nodes)
     bench.tell_measured(measurement, node=reporter.leaf_id(head.proposal), trial=progress.trial, best=best)
     reporter.emit_visits(nodes)
+    progress.setbacks.learn(bench, measurement)
     if us is not None and progress.best is not None and progress.best.us is not None:
         finish.consider(measurement, progress.best.us, reporter.leaf_record(head.proposal))
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from engine.cli.diagnosis import Finding, diagnose
+from engine.extras import install_text
 
 MISSING = {"error": "not installed"}
 BARE: dict[str, Any] = {"nvml": MISSING, "driver": None, "torch": MISSING, "triton": MISSING, "ptxas": MISSING}
@@ -35,7 +36,8 @@ def test_a_whole_workstation_costs_nothing() -> None:
 def test_a_bare_machine_says_what_each_part_costs() -> None:
     found = by_part(BARE)
     assert all(finding.cost for finding in found.values())
-    assert found["torch"].cost == ("no torch: tuning is off; browsing and replay work; pip install 'emmy-tui[tune]'")
+    cost = "no torch: tuning is off; browsing and replay work"
+    assert found["torch"].cost == f"{cost}; {install_text('tune')}"
     assert "machine with an NVIDIA GPU" in found["GPU"].cost
 
 
