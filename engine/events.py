@@ -206,12 +206,53 @@ class Compared(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedInPlace(Event):
+    """Schedules of one kernel were timed in turns in the whole graph of `grouping`; `kept` is the one it goes on with.
+
+    `schedules` are canonical keys: the one that the graph had, then its runners-up. `medians_us` are the graph's times
+    with each, and the other tuples as in `Compared`; without any, `reason` says why nothing was timed. `graphs` stands
+    for the plan, all of its schedules and `pdl`. `cached` says that an earlier run's comparison is told.
+    """
+
+    grouping: str
+    kernel: str
+    graphs: str
+    schedules: tuple[str, ...]
+    kept: str
+    medians_us: tuple[float, ...] = ()
+    noise_share: float = 0.0
+    ratios: tuple[float, ...] = ()
+    lows: tuple[float, ...] = ()
+    highs: tuple[float, ...] = ()
+    p_values: tuple[float, ...] = ()
+    effects: tuple[float, ...] = ()
+    verdicts: tuple[str, ...] = ()
+    pdl: bool = False
+    reason: str = ""
+    cached: bool = False
+
+    @property
+    def text(self) -> str:
+        """What came of it, for a person."""
+        count = len(self.schedules) - 1
+        others = f"{count} runner{'s' if count > 1 else ''}-up"
+        if self.reason or not self.schedules:
+            return f"{others} not timed in the graph: {self.reason}"
+        times = dict(zip(self.schedules, self.medians_us, strict=False))
+        before, after = times.get(self.schedules[0], 0.0), times.get(self.kept, 0.0)
+        if self.kept == self.schedules[0]:
+            return f"none of {others} makes the graph of {before:.2f} us faster beyond the noise"
+        return f"one of {others} makes the graph faster: {after:.2f} us in place of {before:.2f} us"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ControlsChecked(Event):
     """Whether ptxas controls may be searched in this run, and what proved it. `reason` is a sentence where `on` is not.
 
     `ptxas` is version and binary. Of `given` files `offered` fit, and `changing` of these change a probe's code.
     `slowdown` is how much longer a kernel takes without ptxas's optimization, `control_ratio` the kernel against itself
-    (0: not timed). `mode` is "joint", "after" or "shared".
+    (0: not timed). `mode` is "joint", "after" or "shared". Told again with each file that a kernel's search set aside
+    because it only broke its candidates: which file (sha256), of which kernel, and how they failed.
     """
 
     on: bool
@@ -224,6 +265,9 @@ class ControlsChecked(Event):
     slowdown: float = 0.0
     control_ratio: float = 0.0
     mode: str = "joint"
+    set_aside: tuple[str, ...] = ()
+    set_aside_kernels: tuple[str, ...] = ()
+    set_aside_causes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,6 +319,9 @@ class Logged(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFinished(Event):
+    """What a run came to. `assembled_us` is the time of the winning graph; in it `in_place` kernels have another
+    schedule than the one that is best by itself, with which the graph took `alone_us` (None where none has)."""
+
     measured: int
     cached: int
     failed: int
@@ -284,6 +331,8 @@ class RunFinished(Event):
     search_share: float
     gpu_idle_share: float
     wall_s: float
+    in_place: int = 0
+    alone_us: float | None = None
 
 
 EVENT_TYPES: dict[str, type[Event]] = {
@@ -303,6 +352,7 @@ EVENT_TYPES: dict[str, type[Event]] = {
         Measured,
         Assembled,
         Compared,
+        ComparedInPlace,
         ControlsChecked,
         GpuSampled,
         Health,

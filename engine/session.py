@@ -272,6 +272,7 @@ def _total(summaries: Sequence[RunFinished]) -> RunFinished:
     wall = sum(item.wall_s for item in summaries) or 1e-9
     sums = [item.sum_us for item in summaries]
     assembled = [item.assembled_us for item in summaries]
+    alone = [item.alone_us for item in summaries]
     return RunFinished(
         at=summaries[-1].at,
         measured=sum(item.measured for item in summaries),
@@ -283,4 +284,6 @@ def _total(summaries: Sequence[RunFinished]) -> RunFinished:
         search_share=sum(item.search_share * item.wall_s for item in summaries) / wall,
         gpu_idle_share=sum(item.gpu_idle_share * item.wall_s for item in summaries) / wall,
         wall_s=wall,
+        in_place=sum(item.in_place for item in summaries),
+        alone_us=None if None in alone else sum(us for us in alone if us is not None),
     )

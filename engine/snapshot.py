@@ -16,6 +16,7 @@ from engine.events import (
     CandidateStarted,
     CeilingsMeasured,
     Compared,
+    ComparedInPlace,
     CompilersSeen,
     ControlsChecked,
     Event,
@@ -43,6 +44,7 @@ from engine.events import (
     StateChanged,
     WorkersSeen,
 )
+from engine.snapshot_rows import DeployTime as DeployTime
 from engine.snapshot_rows import GroupingRow as GroupingRow
 from engine.snapshot_rows import KernelRow as KernelRow
 from engine.snapshot_rows import NodeRow as NodeRow
@@ -100,6 +102,7 @@ class Snapshot:
     measured: int = 0
     cached: int = 0
     failed: int = 0
+    """Timings of both regimes and every run, of which some failed."""
     versions: dict[str, int] = field(default_factory=dict)
 
     def touch(self, *panels: str) -> None:
@@ -135,6 +138,11 @@ class Snapshot:
         """Best times so far times how often each counted kernel occurs, over those that have a time; in us."""
         times = [row.chosen_us * count for row, count in self.counted_kernels() if row.chosen_us is not None]
         return sum(times) if times else None
+
+    @property
+    def failures(self) -> int:
+        """Distinct failed candidates of all kernels: the rows of the failure clusters."""
+        return sum(row.failures for row in self.kernels.values())
 
     def sum_best_us(self) -> float | None:
         """What it comes to: the run's own sum once it has ended, until then that of the counted kernels; in us."""
@@ -184,7 +192,8 @@ def _kernel_found(snapshot: Snapshot, event: KernelFound) -> None:
 def _kernel_started(snapshot: Snapshot, event: KernelStarted) -> None:
     row = snapshot.kernels.get(event.kernel)
     if row is not None:
-        row.state, row.patience, row.since_best = KernelState.TUNING, event.patience, 0
+        row.start(snapshot.run.prior if snapshot.run else "")
+        row.state, row.patience = KernelState.TUNING, event.patience
         row.forbidden = event.forbidden
     snapshot.current_kernel = event.kernel
     snapshot.touch("kernels", "curve", "tree")
@@ -194,10 +203,7 @@ def _kernel_finished(snapshot: Snapshot, event: KernelFinished) -> None:
     _let_go(snapshot, event.kernel)
     row = snapshot.kernels.get(event.kernel)
     if row is not None:
-        row.state, row.reason = event.state, event.reason
-        if event.best_us is not None:
-            row.deploy_us = event.best_us
-        row.best_schedule = event.best_schedule or row.best_schedule
+        row.finish(event, snapshot.comparisons.get(event.kernel))
     _log(snapshot, event)
     snapshot.touch("kernels")
 
@@ -243,15 +249,7 @@ def _measured(snapshot: Snapshot, event: Measured) -> None:
     snapshot.measured += not event.cached
     row = snapshot.kernels.get(event.kernel)
     if row is not None:
-        row.failed += failed
-        row.cached += event.cached
-        row.measured += not event.cached
-        if event.trial:
-            row.points.append(TrialPoint(event.trial, event.at, event.us))
-            row.since_best = 0 if event.best else row.since_best + 1
-            row.first_us = event.us if row.first_us is None else row.first_us
-            if event.best:
-                row.best_us, row.best_schedule = event.us, event.schedule
+        row.take(event)
     node = snapshot.nodes.get(event.node)
     if node is not None:
         node.failure, node.cause = event.failure, event.cause
@@ -380,6 +378,7 @@ _FOLDS: dict[type[Event], Callable[[Snapshot, Any], None]] = {
     CeilingsMeasured: _ceilings_measured,
     FloorFound: _floor_found,
     Compared: _compared,
+    ComparedInPlace: _log,
     ControlsChecked: _controls_checked,
     Acted: _acted,
     QueueChanged: _queue_changed,

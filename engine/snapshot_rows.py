@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from engine.event_words import KernelState, NodeState
+from engine.events import Compared, KernelFinished, Measured
+from engine.vocabulary import Schedule
 
 
 @dataclass(slots=True)
@@ -16,9 +18,27 @@ class TrialPoint:
     us: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class DeployTime:
+    """A candidate's time in the deploy regime, by its schedule as words and its tree node, "" if that isn't known."""
+
+    us: float
+    schedule: str
+    node: str
+
+
 @dataclass(slots=True)
 class KernelRow:
-    """`floor_us` is what the GPU needs for it at its best, None if unknown, `bound` by what: "memory" or "compute"."""
+    """One kernel. The best is what would deploy: by deploy time where there is one, else by ranking time.
+
+    `best_us` is the search's own, the best ranking time, of `ranked_schedule` at `ranked_node`. `deploys` are the
+    candidates with a deploy time by schedule; `deployed` is the one that would deploy, which finalists timed in turns
+    decide and not the lowest time alone. `measured`, `cached` and `failed` count timings of both regimes and every run,
+    `candidates` and `failures` what they are of, each once; `points` has none of what an earlier search had.
+
+    `prior` is the version that steered its last search. `floor_us` is what the GPU needs for it at its best, None if
+    unknown, `bound` by what: "memory" or "compute".
+    """
 
     kernel: str
     label: str
@@ -31,17 +51,53 @@ class KernelRow:
     reason: str = ""
     patience: int = 0
     forbidden: tuple[str, ...] = ()
+    prior: str = ""
     since_best: int = 0
     first_us: float | None = None
     best_us: float | None = None
     deploy_us: float | None = None
-    best_schedule: str = ""
+    ranked_schedule: str = ""
+    ranked_node: str = ""
+    deployed: DeployTime | None = None
+    deploys: dict[str, DeployTime] = field(default_factory=dict)
     measured: int = 0
     cached: int = 0
     failed: int = 0
     points: list[TrialPoint] = field(default_factory=list)
     floor_us: float | None = None
     bound: str = ""
+    _seen: set[int] = field(default_factory=set, repr=False)
+    _failed: set[int] = field(default_factory=set, repr=False)
+    _before: DeployTime | None = None
+    _searches: int = 0
+    _earlier: frozenset[int] = frozenset()
+
+    @property
+    def candidates(self) -> int:
+        """Distinct candidates that were answered, however many runs asked for them."""
+        return len(self._seen)
+
+    @property
+    def failures(self) -> int:
+        """Distinct failed candidates, one that failed in both regimes twice: the rows of the failure clusters."""
+        return len(self._failed)
+
+    @property
+    def best_schedule(self) -> str:
+        """The schedule of the time that counts, as words; "" before there is one."""
+        return self.deployed.schedule if self.deployed is not None else self.ranked_schedule
+
+    @property
+    def best_node(self) -> str:
+        """The tree node of the time that counts; "" if it isn't known."""
+        return self.deployed.node if self.deployed is not None else self.ranked_node
+
+    @property
+    def deploy_places(self) -> list[DeployTime]:
+        """What has a deploy time, the one that would deploy first, then by time."""
+        chosen = self.deployed
+        rest = sorted((one for one in self.deploys.values() if one != chosen), key=lambda one: one.us)
+        return [chosen, *rest] if chosen is not None else rest
 
     @property
     def chosen_us(self) -> float | None:
@@ -52,6 +108,93 @@ class KernelRow:
     def over_floor(self) -> float | None:
         """How many times its floor the time that counts is."""
         return self.chosen_us / self.floor_us if self.chosen_us is not None and self.floor_us else None
+
+    def start(self, prior: str) -> None:
+        """A search begins, steered by a prior. One of an earlier run may have found what deploys."""
+        self.since_best, self._before, self.prior = 0, self.deployed, prior
+        self._earlier = frozenset(self._seen)
+        self._searches += 1
+
+    def take(self, event: Measured) -> None:
+        """One candidate was timed, or served from the database."""
+        failed = event.status == "failed"
+        self.failed += failed
+        self.cached += event.cached
+        self.measured += not event.cached
+        if failed:
+            self._failed.add(hash((event.schedule, event.regime)))
+        if event.trial:
+            self._take_trial(event)
+        elif event.us is not None:
+            self._take_deploy(DeployTime(event.us, schedule_text(event.schedule), event.node))
+
+    def _take_trial(self, event: Measured) -> None:
+        place = hash(event.schedule)
+        self._seen.add(place)
+        if place not in self._earlier:
+            self.points.append(TrialPoint(len(self.points) + 1, event.at, event.us))
+        self.since_best = 0 if event.best else self.since_best + 1
+        self.first_us = event.us if self.first_us is None else self.first_us
+        beaten = self.best_us is not None and event.us is not None and event.us > self.best_us
+        if event.best and not (beaten and self._searches > 1):  # the first of a later search is best among its own only
+            self.best_us, self.ranked_schedule, self.ranked_node = event.us, schedule_text(event.schedule), event.node
+
+    def _take_deploy(self, one: DeployTime) -> None:
+        known = self.deploys.get(one.schedule)
+        if known is None or one.us < known.us:
+            self.deploys[one.schedule] = one
+        if not _has_controls(one.schedule) and (self.deployed is None or one.us < self.deployed.us):
+            self._deploy(one)
+
+    def _deploy(self, one: DeployTime) -> None:
+        self.deployed, self.deploy_us = one, one.us
+
+    def finish(self, event: KernelFinished, compared: Compared | None) -> None:
+        """A search ended with what it would deploy. An earlier one's stands where it is faster, unless the two took
+        part in the comparison that chose."""
+        self.state, self.reason = event.state, event.reason
+        schedule = schedule_text(event.best_schedule)
+        if event.best_us is None:
+            self.ranked_schedule = schedule or self.ranked_schedule
+            return
+        found = DeployTime(event.best_us, schedule, self._node_of(schedule))
+        self.deploys[schedule] = found
+        before = self._before
+        among = compared.schedules if compared is not None else ()
+        if before is None or found.us <= before.us or before.schedule in map(schedule_text, among):
+            self._deploy(found)
+        else:
+            self._deploy(before)
+
+    def _node_of(self, schedule: str) -> str:
+        known = self.deploys.get(schedule)
+        return known.node if known is not None else self.ranked_node if schedule == self.ranked_schedule else ""
+
+    def know(self, us: float | None, schedule: str) -> None:
+        """What deploys by all that a database holds, also by runs whose events aren't told; without `us` nothing of it
+        has a deploy time."""
+        if us is None:
+            self.deployed, self.deploy_us = None, None
+            self.deploys.clear()
+        else:
+            one = DeployTime(us, schedule_text(schedule), self._node_of(schedule_text(schedule)))
+            self.deploys[one.schedule] = one
+            self._deploy(one)
+
+
+def _has_controls(schedule: str) -> bool:
+    """Whether a schedule has ptxas controls, which have to prove that they win before they deploy."""
+    return any(word.startswith("ACF=") and word != "ACF=" for word in schedule.split(" "))
+
+
+def schedule_text(key: str) -> str:
+    """A schedule's canonical JSON as words; other text as it is."""
+    if not key.startswith("{"):
+        return key
+    try:
+        return str(Schedule.from_key(key))
+    except ValueError:
+        return key
 
 
 @dataclass(slots=True)

@@ -56,6 +56,8 @@ def _lines(program: ProgramGroupings, width: int | None) -> list[str]:
     decided = what_decided(program.rows)
     if decided and len(program.rows) > 1:
         lines += text_lines(decided, width)
+    for one in program.in_place:
+        lines += text_lines(f"in place, {program.name(one.kernel)}: {one.text}", width)
     if program.chosen is None:
         return lines
     shown = program.launches[:LAUNCHES_SHOWN]

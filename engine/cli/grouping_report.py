@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 from engine.cli.structure import explored_object
 from engine.cli.winner import chosen_grouping
-from engine.events import GroupingsExplored
+from engine.events import ComparedInPlace, GroupingsExplored
 from engine.ir import Graph, Kernel
 from engine.ir.plan import Grouping
 from engine.store import BadRow, RecordedGrouping, Store, StoredRun
@@ -84,6 +84,13 @@ class ProgramGroupings:
     rows: tuple[GroupingRow, ...]
     chosen: GroupingRow | None
     launches: tuple[LaunchRow, ...]
+    in_place: tuple[ComparedInPlace, ...] = ()
+    """What was tried in the whole graph of one of them."""
+
+    def name(self, kernel: str) -> str:
+        """What people call a kernel of the groupings."""
+        shares = (share for row in self.rows for share in row.kernels if share.key == kernel)
+        return next((share.label or share.family for share in shares), kernel)
 
     def as_object(self) -> dict[str, object]:
         """The form of `--json`."""
@@ -94,6 +101,7 @@ class ProgramGroupings:
             "run": self.run,
             **explored_object(self.explored, self.rows),
             "groupings": [{**asdict(row), "gap": row.gap, "chosen": row is self.chosen} for row in self.rows],
+            "in_place": [asdict(one) for one in self.in_place],
             "graph": [asdict(launch) for launch in self.launches],
         }
 
@@ -125,7 +133,8 @@ def _program(store: Store, run: StoredRun, found: tuple[RecordedGrouping, ...]) 
         except BadRow as error:
             store.leave_out(error)
     explored = store.explored(run.id)
-    return ProgramGroupings(run.target, run.gpu, run.context_key, run.id, explored, rows, chosen, launches)
+    tried = store.tried_in_place(run.id)
+    return ProgramGroupings(run.target, run.gpu, run.context_key, run.id, explored, rows, chosen, launches, tried)
 
 
 def _best_us(store: Store, key: str, context: str) -> float | None:

@@ -12,8 +12,11 @@ from dataclasses import dataclass, replace
 
 from engine.codegen import declined_because, illegal_because, is_generated
 from engine.deploy.controls import ControlsHere
-from engine.deploy.evidence import Evidence, Source, evidence_lines, pin_lines
+from engine.deploy.evidence import PREDICTED, Evidence, Source, evidence_lines, pin_lines
+from engine.deploy.evidence import KernelChoice as KernelChoice
+from engine.deploy.evidence import regime_of as regime_of
 from engine.deploy.forks import ForkChoice, ForkSource, FoundGrouping, grouping_candidates
+from engine.deploy.in_place import RecordedGraph, chosen_in_place, graph_of_run
 from engine.ir.kernel import Kernel
 from engine.ir.plan import Grouping, Program
 from engine.measure import Controls
@@ -22,7 +25,6 @@ from engine.store import Store
 from engine.vocabulary import Regime, Schedule, Target
 
 _BY_STRENGTH = {Regime.DEPLOY: Source.DEPLOY, Regime.RANKING: Source.RANKING}
-_PREDICTED = (Source.PRIOR, Source.FIRST)
 
 
 class DeploymentError(ValueError):
@@ -42,36 +44,13 @@ class PinnedControlsError(UnfollowedPinError):
 
 
 @dataclass(frozen=True, slots=True)
-class KernelChoice:
-    """One kernel of the grouping, `count` calls of it. `chosen` is None for a library's call, which has no schedule.
-
-    `lines` are all that was looked at, strongest first; `runner_up` is the strongest of those that says another
-    schedule, or the second fastest measured one.
-    """
-
-    kernel: Kernel
-    count: int
-    chosen: Evidence | None
-    lines: tuple[Evidence, ...] = ()
-    runner_up: Evidence | None = None
-
-    @property
-    def schedule(self) -> Schedule | None:
-        return self.chosen.schedule if self.chosen else None
-
-    @property
-    def regime(self) -> Regime | None:
-        """The regime of the time that decided; None for a prediction or a pin without a time."""
-        return regime_of(self.chosen) if self.chosen else None
-
-
-@dataclass(frozen=True, slots=True)
 class Deployment:
     """The chosen grouping with a schedule a kernel. `us` is its time as one graph of exactly these schedules, None
     where no such graph was measured; `sum_us` is that of its kernels, None where one of them has no time.
 
     With `pdl` its kernels are launched with programmatic dependent launch, which made the recorded graph faster.
     `controls` are the ptxas and the files to build with, None for Triton's own; `notes` say what is left out of them.
+    `alone_us` is the time of the same graph with each kernel's own best schedule, None where no kernel has another.
     """
 
     grouping: Grouping
@@ -84,6 +63,7 @@ class Deployment:
     sum_us: float | None = None
     controls: Controls | None = None
     notes: tuple[str, ...] = ()
+    alone_us: float | None = None
 
     @property
     def schedules(self) -> dict[str, Schedule]:
@@ -99,7 +79,7 @@ class Deployment:
     def predicted(self) -> list[str]:
         """Names of the forks and kernels that no measurement and no pin decides."""
         forks = [item.fork for item in self.forks if item.source is ForkSource.PRIOR]
-        kernels = [kernel_name(k.kernel) for k in self.kernels if k.chosen and k.chosen.source in _PREDICTED]
+        kernels = [kernel_name(k.kernel) for k in self.kernels if k.chosen and k.chosen.source in PREDICTED]
         return forks + kernels
 
 
@@ -165,9 +145,13 @@ def _decided(
         kernel_choice(kernel, count, store, context_key, target, prior, pins=pins, controls=controls)
         for kernel, count in found.grouping.kernel_counts().values()
     )
+    graph = RecordedGraph(found.row, found.schedules, found.us, found.pdl, found.known_until)
+    kernels, alone_us = chosen_in_place(graph, kernels, store, context_key, target, controls)
     us, same = _graph_us(found, kernels, store, context_key)
     sum_us = _sum_us(kernels, found.sum_us if same else None)
-    return Deployment(found.grouping, kernels, found.forks, context_key, target, found.pdl, us, sum_us)
+    return Deployment(
+        *(found.grouping, kernels, found.forks, context_key, target, found.pdl, us, sum_us), alone_us=alone_us
+    )
 
 
 def _graph_us(
@@ -183,7 +167,7 @@ def _graph_us(
         same = not pinned
     if same or found.us is None:
         return found.us, same
-    measured = store.assembled(found.grouping, context_key, schedules, pdl=found.pdl)
+    measured = store.assembled(found.row or found.grouping, context_key, schedules, pdl=found.pdl)
     return (measured.timing.median_us if measured is not None and measured.timing is not None else None), False
 
 
@@ -275,7 +259,7 @@ def kernel_choice(
     for line in evidence_lines(kernel, store, context_key, target, prior, controls):
         if line.source is Source.PIN and not pins:
             continue
-        if chosen is not None and not every_line and line.source in _PREDICTED:
+        if chosen is not None and not every_line and line.source in PREDICTED:
             break
         lines.append(line)
         if chosen is None and not line.illegal:
@@ -286,18 +270,16 @@ def kernel_choice(
     return KernelChoice(kernel, count, chosen, tuple(lines), _runner_up(kernel, chosen, lines, store, context_key))
 
 
-def deploys_now(store: Store, kernel_key: str, context_key: str, prior: Prior) -> KernelChoice:
-    """What a recorded kernel would run as now in a recorded context, with every line of evidence.
+def deploys_now(store: Store, kernel_key: str, context_key: str, prior: Prior, run: str = "") -> KernelChoice:
+    """What a recorded kernel would run as now in a recorded context, with every line of evidence; in the program of
+    `run`, where that is a run that tuned it.
 
     Raises StoreError for a kernel that isn't there, DeploymentError for one that can't be built.
     """
     target = store.target(context_key)
-    return kernel_choice(store.kernel(kernel_key), 1, store, context_key, target, prior, every_line=True)
-
-
-def regime_of(line: Evidence) -> Regime | None:
-    """The regime of a line's time; None for a prediction."""
-    return {Source.DEPLOY: Regime.DEPLOY, Source.RANKING: Regime.RANKING}.get(line.source)
+    choice = kernel_choice(store.kernel(kernel_key), 1, store, context_key, target, prior, every_line=True)
+    graph = graph_of_run(store, run, kernel_key)
+    return chosen_in_place(graph, [choice], store, context_key, target, None)[0][0] if graph is not None else choice
 
 
 def kernel_name(kernel: Kernel) -> str:
@@ -343,7 +325,7 @@ def _sum_us(kernels: Sequence[KernelChoice], recorded: float | None) -> float | 
 
 
 def _is_timed(line: Evidence) -> bool:
-    return line.us is not None and line.source not in _PREDICTED
+    return line.us is not None and line.source not in PREDICTED
 
 
 def _listed(names: Sequence[str]) -> str:

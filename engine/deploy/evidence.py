@@ -1,7 +1,8 @@
 """Which schedule a kernel would be deployed with, and what says so.
 
-The order of evidence: a pin that can be built, then a time in the deploy regime, then a ranking time, then what the
-prior predicts among the legal schedules, then the first legal one. The first line that can be built decides.
+The order of evidence: a pin that can be built, then what won in the program's whole graph (`engine.deploy.in_place`
+adds it), then, of the kernel alone, a time in the deploy regime, a ranking time, what the prior predicts among the
+legal schedules, and the first legal one. The first line that can be built decides.
 """
 
 from __future__ import annotations
@@ -24,15 +25,20 @@ class Source(StrEnum):
     """What decided, strongest first."""
 
     PIN = "pin"
+    IN_PLACE = "time in the whole graph"
     DEPLOY = "deploy measurement"
     RANKING = "ranking measurement"
     PRIOR = "prediction of the prior"
     FIRST = "first legal schedule"
 
 
+PREDICTED = (Source.PRIOR, Source.FIRST)
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One line of an explanation. `us` is measured or, for the prior, predicted; None where nothing says.
+    """One line of an explanation. `us` is measured of the kernel alone or, for the prior, predicted; None where nothing
+    says.
 
     `illegal` is why a schedule can't be built here: a pin on this target, or one whose ptxas controls can't be applied;
     such a line decides nothing.
@@ -42,6 +48,36 @@ class Evidence:
     schedule: Schedule
     us: float | None
     illegal: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelChoice:
+    """One kernel of the grouping, `count` calls of it. `chosen` is None for a library's call, which has no schedule.
+
+    `lines` are all that was looked at, strongest first; `runner_up` is the strongest of those that says another
+    schedule, or the second fastest measured one.
+    """
+
+    kernel: Kernel
+    count: int
+    chosen: Evidence | None
+    lines: tuple[Evidence, ...] = ()
+    runner_up: Evidence | None = None
+
+    @property
+    def schedule(self) -> Schedule | None:
+        return self.chosen.schedule if self.chosen else None
+
+    @property
+    def regime(self) -> Regime | None:
+        """The regime of the time that decided; None for a prediction or a pin without a time."""
+        return regime_of(self.chosen) if self.chosen else None
+
+
+def regime_of(line: Evidence) -> Regime | None:
+    """The regime of a line's time, of one in place that of the graph's; None for a pin and for a prediction."""
+    known = {Source.IN_PLACE: Regime.DEPLOY, Source.DEPLOY: Regime.DEPLOY, Source.RANKING: Regime.RANKING}
+    return known.get(line.source)
 
 
 def evidence_lines(
@@ -64,6 +100,11 @@ def evidence_lines(
         fastest = int(predicted.argmin())
         yield Evidence(Source.PRIOR, schedules[fastest], math.exp(float(predicted[fastest])))
         yield Evidence(Source.FIRST, schedules[0], None)
+
+
+def fastest_deployed(kernel: Kernel, store: Store, context_key: str) -> Evidence | None:
+    """What of a kernel alone deploys by its deploy times; None where it has none. Pins are no times."""
+    return next(_measured(kernel, store, context_key, Source.DEPLOY, None), None)
 
 
 def _finalist(best: Measurement, compared: Compared | None, store: Store, context_key: str) -> Measurement:

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from engine.events import Assembled
 from engine.ir.plan import Grouping
-from engine.measure import AssembledResult
-from engine.tune.in_place import refine
+from engine.tune.in_place import Whole, refine
 from engine.tune.outer import GroupingResult
 from engine.tune.problem import Problem
 from engine.tune.settings import Settings
@@ -29,12 +28,15 @@ DEPENDENT_LAUNCH_CAPABILITY = 90
 @dataclass(frozen=True, slots=True)
 class Winner:
     """The grouping to use. `assembled_us` is None where no graph could be timed; `pdl` says which launches won, and
-    `schedules` what it was built with, by structural key."""
+    `schedules` what it was built with, by structural key. `in_place` counts the kernels with another schedule than the
+    one that is best by itself, with which the graph took `alone_us`."""
 
     result: GroupingResult
     assembled_us: float | None
     pdl: bool = False
     schedules: Mapping[str, Schedule] = field(default_factory=dict)
+    in_place: int = 0
+    alone_us: float | None = None
 
 
 def check_assembled(bench: Workbench, problem: Problem, ranked: Sequence[GroupingResult]) -> Winner | None:
@@ -60,25 +62,29 @@ def finalists(ranked: Sequence[GroupingResult], settings: Settings) -> list[Grou
 
 
 def _refined(bench: Workbench, problem: Problem, winner: Winner, us: float) -> Winner:
-    """The winner, or what became of it with the schedules that are fastest in place."""
+    """The winner, or what became of it with the schedules that are fastest in place: put together, checked and timed as
+    the winner was, and used if it is faster."""
     item = winner.result
+    winner = replace(winner, alone_us=us)
     if len(item.grouping.calls) < 2:
         return winner
-
-    def tried(schedules: Mapping[str, Schedule]) -> float | None:
-        result = _result(bench, problem, item, schedules, pdl=winner.pdl)
-        bench.recorder.assembled(item.name, result, schedules, pdl=winner.pdl, tried=True)
-        return result.timing.median_us if result.timing else None
-
+    schedules = refine(bench, Whole(item.name, item.grouping, problem.graph, winner.pdl), winner.schedules)
+    if schedules == winner.schedules:
+        schedules |= bench.recorder.recorded_in_place(item.grouping, pdl=winner.pdl)
     counts = item.grouping.kernel_counts()
-    schedules, best_us = refine(bench, counts, winner.schedules, us, tried)
-    changed = [counts[key][0].label for key in schedules if schedules[key] != winner.schedules[key]]
+    changed = [counts[key][0].label for key in counts if schedules.get(key) != winner.schedules.get(key)]
     if not changed:
         return winner
+    better = _assembled(bench, problem, item, schedules)
+    if better is None or better.assembled_us is None or better.assembled_us >= us:
+        bench.log(f"in the whole graph, runners-up of {', '.join(changed)} did not prove faster than {us:.2f} us")
+        _assembled(bench, problem, item, winner.schedules)  # the grouping's row tells of the graph that is used
+        return winner
     bench.log(
-        f"in the whole graph, runners-up of {', '.join(changed)} are faster: {us:.2f} us becomes {best_us:.2f} us"
+        f"in the whole graph, runners-up of {', '.join(changed)} are faster: {us:.2f} us becomes "
+        f"{better.assembled_us:.2f} us"
     )
-    return _faster(winner, _assembled(bench, problem, item, schedules)) or winner
+    return replace(better, in_place=len(changed), alone_us=us)
 
 
 def _faster(best: Winner | None, other: Winner | None) -> Winner | None:
@@ -111,17 +117,11 @@ def _dependent_launch_fits(bench: Workbench, grouping: Grouping) -> bool:
     return bench.device.target.capability >= DEPENDENT_LAUNCH_CAPABILITY and len(grouping.calls) > 1 and generated > 0
 
 
-def _result(
-    bench: Workbench, problem: Problem, item: GroupingResult, schedules: Mapping[str, Schedule], *, pdl: bool
-) -> AssembledResult:
-    known = bench.recorder.known_assembled(item.grouping, schedules, pdl=pdl)
-    return known or bench.device.assemble(item.grouping, schedules, problem.graph, pdl=pdl)
-
-
 def _assemble(
     bench: Workbench, problem: Problem, item: GroupingResult, schedules: Mapping[str, Schedule], *, pdl: bool
 ) -> float | None:
-    result = _result(bench, problem, item, schedules, pdl=pdl)
+    known = bench.recorder.known_assembled(item.grouping, schedules, pdl=pdl)
+    result = known or bench.device.assemble(item.grouping, schedules, problem.graph, pdl=pdl)
     if pdl and result.timing is None and result.failure is None:
         return None  # a recording without dependent launches: that nothing is known of them is no event
     bench.recorder.assembled(item.name, result, schedules, pdl=pdl)

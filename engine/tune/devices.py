@@ -20,11 +20,13 @@ from engine.ir.kernel import Kernel
 from engine.ir.plan import Grouping
 from engine.measure import (
     AssembledResult,
+    ComparesGraphs,
     Controls,
     Device,
     DeviceError,
     DeviceHealth,
     PairedTimes,
+    Schedules,
     Starts,
     TakesControls,
 )
@@ -77,12 +79,7 @@ class Lease:
         return order.answer
 
     def assemble(
-        self,
-        grouping: Grouping,
-        schedules: Mapping[str, Schedule],
-        program: Graph | None = None,
-        *,
-        pdl: bool = False,
+        self, grouping: Grouping, schedules: Schedules, program: Graph | None = None, *, pdl: bool = False
     ) -> AssembledResult:
         return self._fleet.assemble(grouping, schedules, program, pdl=pdl)
 
@@ -250,17 +247,24 @@ class Fleet:
         return lease.submit(kernel, schedule, regime)
 
     def assemble(
-        self,
-        grouping: Grouping,
-        schedules: Mapping[str, Schedule],
-        program: Graph | None = None,
-        *,
-        pdl: bool = False,
+        self, grouping: Grouping, schedules: Schedules, program: Graph | None = None, *, pdl: bool = False
     ) -> AssembledResult:
         return self._somewhere(lambda device: device.assemble(grouping, schedules, program, pdl=pdl))
 
     def compare(self, kernel: Kernel, schedules: Sequence[Schedule], *, fresh: bool = False) -> PairedTimes:
         return self._somewhere(lambda device: device.compare(kernel, schedules, fresh=fresh))
+
+    def compare_graphs(
+        self, grouping: Grouping, schedules: Sequence[Schedules], program: Graph | None = None, *, pdl: bool = False
+    ) -> PairedTimes:
+        """See `ComparesGraphs`; nothing at a device that can't."""
+
+        def work(device: Device) -> PairedTimes:
+            if not isinstance(device, ComparesGraphs):
+                return PairedTimes()
+            return device.compare_graphs(grouping, schedules, program, pdl=pdl)
+
+        return self._somewhere(work)
 
     def health(self) -> DeviceHealth:
         """`busy_s` is the mean over the devices, the noise floor the highest of them, respawns the sum."""

@@ -124,10 +124,7 @@ class Learner:
         if sentence:
             log(sentence, "warning")
         if reservoir is None:
-            unread: list[str] = []
-            reservoir = database_rows(store, shipped_rows(), unread)
-            for left_out in unread:
-                log(f"the prior leaves out: {left_out}", "warning")
+            reservoir = database_rows(store, shipped_rows())
         return cls(store.path, context_key, target, timed, reservoir)
 
     def learn(self, kernel: Kernel) -> None:
@@ -188,16 +185,14 @@ def refitted(database: Path, reservoir: Reservoir, fresh: int) -> PriorRefit:
     )
 
 
-def fit_database(store: Store, unread: list[str] | None = None) -> PriorRefit | None:
+def fit_database(store: Store) -> PriorRefit | None:
     """Fit the prior to everything the database holds, beside what ships, and keep it; None if nothing was timed.
 
-    Rows of kernels that only the kept reservoir has stay in it. With `unread` a kernel whose body can't be read is left
-    out, and a sentence about it is added there. Raises StoreError and CheckpointError.
+    Rows of kernels that only the kept reservoir has stay in it. Raises StoreError and CheckpointError.
     """
     kept, _ = kept_rows(store.path)
-    reservoir = database_rows(store, kept if kept is not None else shipped_rows(), unread)
-    skipped: list[str] | None = None if unread is None else []
-    kernels, contexts = store.kernels(skipped), store.contexts()
+    reservoir = database_rows(store, kept if kept is not None else shipped_rows())
+    kernels, contexts = store.kernels(), store.contexts()
     if not any(store.timed(kernel.key, context.key) for kernel in kernels for context in contexts):
         return None
     reservoir.save(rows_path(store.path))

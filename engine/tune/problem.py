@@ -45,6 +45,10 @@ class Problem(Protocol):
         """Every full assignment of the kernel's space."""
         ...
 
+    def take_surrogate(self, kernel: Kernel, prior: Prior, seed: int) -> Surrogate | None:
+        """One that was made beforehand for such a search of the kernel, for one only: it learns. Else None."""
+        ...
+
 
 class CapturedProblem:
     """A captured program: every grouping the rules offer, every legal schedule of each kernel."""
@@ -60,7 +64,6 @@ class CapturedProblem:
         self._surrogates[kernel.key, prior.version, seed] = surrogate
 
     def take_surrogate(self, kernel: Kernel, prior: Prior, seed: int) -> Surrogate | None:
-        """What was kept for a search of the kernel, for one only: it learns."""
         return self._surrogates.pop((kernel.key, prior.version, seed), None)
 
     @property
@@ -128,6 +131,9 @@ class RecordedProblem:
 
     def candidates(self, kernel: Kernel) -> Sequence[Mapping[str, KnobValue]]:
         return [schedule.as_dict() for schedule in self._store.schedules(kernel.key, self._context)]
+
+    def take_surrogate(self, kernel: Kernel, prior: Prior, seed: int) -> Surrogate | None:
+        return None
 
 
 def _assignment(decisions: Path) -> tuple[tuple[str, KnobValue], ...]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from engine.deploy import schedules_to_try
-from engine.events import Compared, Event
+from engine.events import Compared, ComparedInPlace, Event
 from engine.ir.kernel import Kernel
 from engine.ir.plan import Grouping
 from engine.ir.roofline import Ceilings
@@ -18,13 +18,19 @@ from engine.vocabulary import Measurement, Regime, Schedule
 
 
 class Recorder(Protocol):
-    """`ranking`, `deploy`, `compared` and `known_assembled` answer with what is known already, marked as cached."""
+    """`ranking`, `deploy`, `compared`, `compared_in_place` and `known_assembled` answer with what is known already."""
 
     def ranking(self, kernel: Kernel, schedule: Schedule) -> Measurement | None: ...
 
     def deploy(self, kernel: Kernel, schedule: Schedule) -> Measurement | None: ...
 
     def compared(self, kernel: Kernel) -> Compared | None: ...
+
+    def compared_in_place(self, graphs: str) -> ComparedInPlace | None: ...
+
+    def recorded_in_place(self, grouping: Grouping, *, pdl: bool) -> Mapping[str, Schedule]:
+        """The schedules that the recorded run ended with in the graph; {} for a run that finds its own."""
+        ...
 
     def timed(self, kernel: Kernel) -> Mapping[Schedule, float]: ...
 
@@ -33,6 +39,10 @@ class Recorder(Protocol):
         ...
 
     def record(self, measurement: Measurement, *, run: str, trial: int, nodes: Sequence[NodeRecord]) -> None: ...
+
+    def repeat(self, nodes: Sequence[NodeRecord]) -> None:
+        """Write the nodes of what the database knew, after the next events."""
+        ...
 
     def nodes(self, run: str, nodes: Sequence[NodeRecord]) -> None: ...
 
@@ -67,7 +77,6 @@ class Recorder(Protocol):
         schedules: Mapping[str, Schedule],
         *,
         pdl: bool,
-        tried: bool = False,
     ) -> None: ...
 
 
@@ -97,6 +106,13 @@ class StoreRecorder:
         with self._lock:
             return self._store.compared(kernel.key, self._context)
 
+    def compared_in_place(self, graphs: str) -> ComparedInPlace | None:
+        with self._lock:
+            return self._store.compared_in_place(graphs, self._context)
+
+    def recorded_in_place(self, grouping: Grouping, *, pdl: bool) -> Mapping[str, Schedule]:
+        return {}
+
     def timed(self, kernel: Kernel) -> Mapping[Schedule, float]:
         """Every time that is known of the kernel in this context, in us."""
         with self._lock:
@@ -110,11 +126,20 @@ class StoreRecorder:
     def record(self, measurement: Measurement, *, run: str, trial: int, nodes: Sequence[NodeRecord]) -> None:
         """Write what was measured. Of what the database knew, only the nodes are new: they go with the next events."""
         if measurement.cached:
-            with self._lock:
-                self._repeated.update((node.node, node) for node in nodes)
+            self.repeat(nodes)
             return
         self._write(lambda: self._store.record_measurement(measurement, run=run, trial=trial, nodes=nodes))
         self._outdated(nodes)
+
+    def repeat(self, nodes: Sequence[NodeRecord]) -> None:
+        with self._lock:
+            self._repeated.update((node.node, node) for node in nodes)
+
+    @property
+    def repeated(self) -> tuple[NodeRecord, ...]:
+        """The nodes that wait for the next events."""
+        with self._lock:
+            return tuple(self._repeated.values())
 
     def nodes(self, run: str, nodes: Sequence[NodeRecord]) -> None:
         self._write(lambda: self._store.record_nodes(run, nodes))
@@ -148,7 +173,7 @@ class StoreRecorder:
     def same_kernels(self, kernel: Kernel) -> Sequence[tuple[Kernel, Schedule]]:
         found = []
         with self._lock:
-            for other in self._store.kernels(unread=[]):
+            for other in self._store.kernels():
                 if (other.family, other.label) != (kernel.family, kernel.label) or other.key == kernel.key:
                     continue
                 best = [
@@ -178,11 +203,10 @@ class StoreRecorder:
         schedules: Mapping[str, Schedule],
         *,
         pdl: bool,
-        tried: bool = False,
     ) -> None:
         self._write(
             lambda: self._store.record_assembled(
-                grouping, result.timing, result.error, result.failure, schedules, pdl=pdl, tried=tried
+                grouping, result.timing, result.error, result.failure, schedules, pdl=pdl
             )
         )
 
@@ -215,6 +239,13 @@ class ReplayRecorder:
     def compared(self, kernel: Kernel) -> Compared | None:
         return self._store.compared(kernel.key, self._context)
 
+    def compared_in_place(self, graphs: str) -> ComparedInPlace | None:
+        return self._store.compared_in_place(graphs, self._context)
+
+    def recorded_in_place(self, grouping: Grouping, *, pdl: bool) -> Mapping[str, Schedule]:
+        found = self._store.assembled(grouping, self._context, pdl=pdl)
+        return found.schedules if found is not None else {}
+
     def timed(self, kernel: Kernel) -> Mapping[Schedule, float]:
         return self._store.timed(kernel.key, self._context)
 
@@ -222,6 +253,9 @@ class ReplayRecorder:
         return ()
 
     def record(self, measurement: Measurement, *, run: str, trial: int, nodes: Sequence[NodeRecord]) -> None:
+        return None
+
+    def repeat(self, nodes: Sequence[NodeRecord]) -> None:
         return None
 
     def nodes(self, run: str, nodes: Sequence[NodeRecord]) -> None:
@@ -261,6 +295,5 @@ class ReplayRecorder:
         schedules: Mapping[str, Schedule],
         *,
         pdl: bool,
-        tried: bool = False,
     ) -> None:
         return None

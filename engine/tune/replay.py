@@ -17,7 +17,7 @@ from engine.tune.live import Host
 from engine.tune.problem import RecordedProblem
 from engine.tune.recorder import ReplayRecorder
 from engine.tune.retune import alone, target_text
-from engine.tune.run import tune
+from engine.tune.run import rare_collections, tune
 from engine.tune.workbench import Tally, Workbench
 
 
@@ -34,6 +34,7 @@ class ReplayRequest:
     kernels: tuple[str, ...] = ()
 
 
+@rare_collections()
 def tune_replay(request: ReplayRequest, host: Host) -> list[RunFinished]:
     """Search again over each recorded program, or over single kernels, one after the other.
 

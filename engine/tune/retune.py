@@ -16,14 +16,16 @@ from engine.ir.graph import Graph, TensorSpec
 from engine.ir.kernel import Kernel
 from engine.ir.plan import BufferView, Grouping, KernelCall, Program
 from engine.measure import Device, open_device
+from engine.prior import Prior, Surrogate
 from engine.search import EnumeratedSpace, Space
 from engine.search import Path as Steps
 from engine.store import Store, StoreError
 from engine.tune.control import Retune
 from engine.tune.live import Host, LiveRequest, record_run
 from engine.tune.opening import opened, start
+from engine.tune.run import rare_collections
 from engine.tune.settings import Settings
-from engine.vocabulary import KnobValue, Schedule, Target
+from engine.vocabulary import KnobValue, Schedule, Target, kernel_target
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +77,13 @@ class KernelProblem:
             return [self._schedule.as_dict()]
         return offered_assignments(kernel, self._target)
 
+    def take_surrogate(self, kernel: Kernel, prior: Prior, seed: int) -> Surrogate | None:
+        return None
+
 
 def target_text(kernel: Kernel) -> str:
     """What stands for the user's text in a run of one kernel."""
-    return f"kernel {kernel.label or kernel.family} {kernel.key}"
+    return kernel_target(kernel.label or kernel.family, kernel.key)
 
 
 def alone(kernel: Kernel) -> Grouping:
@@ -91,6 +96,7 @@ def alone(kernel: Kernel) -> Grouping:
     return Grouping((*inputs, *outputs), (call,), views)
 
 
+@rare_collections()
 def tune_again(request: RetuneRequest, host: Host) -> list[RunFinished]:
     """Tune the kernels, then whatever was queued meanwhile. Raises StoreError or DeviceError, each one sentence.
 

@@ -41,12 +41,11 @@ def tune(bench: Workbench, problem: Problem) -> RunFinished:
     outer = OuterResult()
     winner: Winner | None = None
     try:
-        with rare_collections():
-            problem = proved(bench, problem)
-            search_groupings(bench, problem, outer)
-            winner = check_assembled(bench, problem, outer.ranked())
-            share_controls(bench, problem, [kernel for item in outer.ranked() for kernel in item.kernels])
-            _learn(bench)
+        problem = proved(bench, problem)
+        search_groupings(bench, problem, outer)
+        winner = check_assembled(bench, problem, outer.ranked())
+        share_controls(bench, problem, [kernel for item in outer.ranked() for kernel in item.kernels])
+        _learn(bench)
     except Stopped:
         bench.log("stopped on request; everything measured so far is kept")
     bench.tell_acts()
@@ -57,7 +56,7 @@ def tune(bench: Workbench, problem: Problem) -> RunFinished:
 
 @contextmanager
 def rare_collections() -> Iterator[None]:
-    """Garbage is collected seldom while it lasts."""
+    """Garbage is collected seldom while it lasts: around all that is done for one request, with its runs."""
     before = gc.get_threshold()
     gc.set_threshold(max(COLLECT_AFTER, before[0]) if before[0] else 0, *before[1:])
     try:
@@ -85,6 +84,8 @@ def _summary(bench: Workbench, outer: OuterResult, winner: Winner | None) -> Run
         best_us=max((us for us in tuned if us is not None), default=None),
         sum_us=result.sum_us if result else None,
         assembled_us=winner.assembled_us if winner else None,
+        in_place=winner.in_place if winner else 0,
+        alone_us=winner.alone_us if winner else None,
         search_share=search_share,
         gpu_idle_share=idle_share,
         wall_s=bench.tally.wall_s,

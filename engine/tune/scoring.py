@@ -15,7 +15,7 @@ import numpy as np
 from engine.ir.kernel import Kernel
 from engine.prior import OptionScorer, Prior, Surrogate, features
 from engine.search import Path, Proposal, Scorer, Search, Space
-from engine.tune.problem import CapturedProblem, Problem
+from engine.tune.problem import Problem
 from engine.tune.settings import Settings
 from engine.vocabulary import Option, Target
 
@@ -111,7 +111,7 @@ def kernel_search(
 
 def kernel_surrogate(prior: Prior, problem: Problem, kernel: Kernel, target: Target, seed: int) -> Surrogate:
     """A surrogate over the kernel's candidates that starts from what the prior predicts of them, if it can."""
-    if isinstance(problem, CapturedProblem) and (begun := problem.take_surrogate(kernel, prior, seed)) is not None:
+    if (begun := problem.take_surrogate(kernel, prior, seed)) is not None:
         return begun
     candidates = problem.candidates(kernel)
     if kernel.foreign is not None or not candidates:

@@ -71,7 +71,8 @@ class Settings:
     `window` candidates are selected ahead, the same on every machine, so that results don't depend on core counts.
     `deploy_band` is the share above the best so far within which a candidate is measured again in the deploy regime.
     Groupings whose sum is at most `near_share` above the best one's are put together, at most `finalists` of them:
-    isolated sums are off by that much, so they don't rank what lies closer.
+    isolated sums are off by that much, so they don't rank what lies closer. In the fastest graph at most `in_place`
+    runners-up of its kernels are tried in their places; 0 tries none.
     `limit` bounds a kernel's candidates whatever the patience says; None means no bound.
     `seed` picks one of many paths: 0 follows the prior as it is, another varies its opinions a little.
     `surrogate` lets a kernel's own measurements correct the prior while its search runs, as the command line and the
@@ -90,6 +91,7 @@ class Settings:
     prior: str = "auto"
     jobs: int | None = None
     finalists: int = 4
+    in_place: int = 12
     near_share: float = 0.10
     surrogate: bool = False
     objective: Objective | CounterObjective = Objective.TIME
@@ -100,6 +102,8 @@ class Settings:
         for name in ("patience", "outer_patience", "window", "finalists"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name.replace('_', ' ')} must be at least 1, not {getattr(self, name)}")
+        if self.in_place < 0:
+            raise ValueError(f"in place must be at least 0, not {self.in_place}")
         if self.limit is not None and self.limit < 1:
             raise ValueError(f"limit must be at least 1, not {self.limit}")
         if self.jobs is not None and self.jobs < 1:

@@ -19,17 +19,12 @@ from engine.vocabulary import Measurement, Regime, Schedule
 
 def misranked_kinds(store: Store, context_key: str) -> frozenset[str]:
     """The kinds of kernels whose pairs of times, as this database has them, rank badly."""
-    return misleading(pairs_of_kinds(store, context_key, []))
+    return misleading(pairs_of_kinds(store, context_key))
 
 
-def pairs_of_kinds(
-    store: Store, context_key: str, unread: list[str] | None = None
-) -> Mapping[str, Sequence[Sequence[tuple[float, float]]]]:
-    """The pairs of ranking and deploy times (us) of each kernel, by the kernel's kind.
-
-    With `unread` a kernel whose body can't be read is left out, and a sentence about it is added there.
-    """
-    known = {kernel.key: kernel for kernel in store.kernels(unread)}
+def pairs_of_kinds(store: Store, context_key: str) -> Mapping[str, Sequence[Sequence[tuple[float, float]]]]:
+    """The pairs of ranking and deploy times (us) of each kernel, by the kernel's kind."""
+    known = {kernel.key: kernel for kernel in store.kernels()}
     found: dict[str, list[Sequence[tuple[float, float]]]] = {}
     for key, pairs in store.regime_pairs(context_key).items():
         if key in known:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from engine.cli.explaining import times_text
+from engine.cli.output import us_text
 from engine.codegen import offered_schedules
 from engine.deploy import DeploymentError, NoEvidenceError, Source, deployment, deploys_now, pin_standings
 from engine.deploy.deployment import UnfollowedPinError
@@ -65,13 +68,35 @@ def test_the_fastest_recorded_grouping_is_chosen_and_each_fork_names_its_row(sto
         assert times[fork.row] == fork.us == chosen.us
         assert fork.runner_up not in ("", fork.answer)
         second = rows[fork.runner_up_row]
-        assert second.whole_us == fork.runner_up_us or second.sum_us == fork.runner_up_us
+        whole = second.whole_us is not None
+        assert fork.compared is (ForkSource.ASSEMBLED if whole else ForkSource.SUM)
+        assert fork.runner_up_us == (second.whole_us if whole else second.sum_us)
+        assert fork.compared_us == (rows[fork.row].whole_us if whole else rows[fork.row].sum_us)
     for item in chosen.kernels:
         assert item.chosen is not None
         assert item.chosen.source in (Source.DEPLOY, Source.RANKING)
         assert item.schedule == chosen.schedules[item.kernel.key]
         if item.runner_up is not None:
             assert item.runner_up.schedule != item.schedule
+
+
+def test_a_graph_is_never_compared_with_a_sum_and_the_head_line_names_the_graph(store: Store) -> None:
+    """As after a search that put only the winner together, and a better schedule that was measured later."""
+    (run,) = store.runs()
+    best, *others = sorted(store.recorded_groupings(run.id), key=lambda row: row.whole_us or math.inf)
+    connection = store._connection.db.conn
+    for other in others:
+        connection.execute("UPDATE grouping SET assembled_us = NULL, pdl_us = NULL WHERE id = ?", (other.id,))
+    connection.commit()
+    chosen = deployment(PROGRAM, store, CONTEXT.key, Target(), ColdModel())
+    for fork in chosen.forks:
+        assert (fork.source, fork.us) == (ForkSource.ASSEMBLED, best.whole_us)
+        assert (fork.compared, fork.compared_us) == (ForkSource.SUM, best.sum_us)
+    assert "not measured" not in times_text(chosen)
+    recorded = f"({us_text(best.whole_us)} us with those that it was recorded with)"
+    without = times_text(replace(chosen, us=None, alone_us=None))
+    assert without.startswith(f"not measured as one graph of these schedules {recorded}")
+    assert times_text(replace(chosen, us=None, forks=())).startswith("not measured as one graph,")
 
 
 def test_a_pin_decides_and_can_be_left_out(store: Store) -> None:

@@ -12,7 +12,7 @@ from engine.measure import Device
 from engine.store import Store, StoreError
 from engine.tune import Control, Retune, RetuneRequest, Settings, Verb, tune_again
 from engine.tune.control import Skipped
-from engine.vocabulary import Regime, Schedule
+from engine.vocabulary import Regime, Schedule, is_kernel_target
 
 from .fake_device import FakeDevice
 from .rig import linear_gelu_program, matmul_program, tune_with
@@ -64,6 +64,8 @@ def test_a_kernel_is_tuned_again_on_another_path_and_kept_as_a_run_of_its_own(da
     with Store.open(database, read_only=True) as store:
         first, second = store.runs()
         assert second.target == f"kernel {kernel.label or kernel.family} {kernel.key}"
+        assert is_kernel_target(second.target)
+        assert not is_kernel_target(first.target)
         assert second.seed > first.seed
         assert second.state == RunState.FINISHED
         assert [result.kernel for result in store.run_results(second.id)] == [kernel.key]
