@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import sys
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,12 +32,6 @@ def complain(sentence: str) -> None:
         typer.echo(f"emmy: {printable(' '.join(sentence.split()))}", err=True)
     except OSError:
         discard(sys.stderr)
-
-
-def complain_unread(sentences: Iterable[str]) -> None:
-    """Say once of each row of a database that it was left out, and why."""
-    for sentence in dict.fromkeys(sentences):
-        complain(f"left out: {sentence}")
 
 
 def refuse(sentence: str) -> typer.Exit:

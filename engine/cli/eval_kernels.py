@@ -10,7 +10,7 @@ from functools import cache
 import typer
 
 from engine.cli.database import chosen_database, opened
-from engine.cli.errors import complain_unread, refuse_unmatched
+from engine.cli.errors import refuse_unmatched
 from engine.cli.options import Database, Demo, Json, KernelText
 from engine.cli.output import fitting_columns, json_text, rows_of, table_lines, terminal_width, text_lines
 from engine.ir.roofline import floor_us
@@ -57,12 +57,10 @@ def kernels(kernel: KernelText = "", database: Database = None, demo: Demo = Fal
     """
     path = chosen_database(database, demo)
     with opened(path) as store:
-        unread: list[str] = []
         pairs_of = cache(store.regime_pairs)  # one reading of a context serves each of its kernels
-        found = [_line(store, one, pairs_of, unread) for one in store.variants(kernel, 1)]
+        found = [_line(store, one, pairs_of) for one in store.variants(kernel, 1)]
         lines = [line for line in found if line is not None]
-        kinds = _kinds(store, unread) if not kernel else []
-    complain_unread(unread)
+        kinds = _kinds(store) if not kernel else []
     if json:
         typer.echo(json_text([asdict(line) for line in lines]))
     elif lines or not kernel:
@@ -73,13 +71,13 @@ def kernels(kernel: KernelText = "", database: Database = None, demo: Demo = Fal
         raise refuse_unmatched("measured kernel", "--kernel", kernel, path)
 
 
-def _line(store: Store, one: KernelVariants, pairs_of: PairsOf, unread: list[str]) -> KernelLine | None:
-    """None, and a sentence in `unread`, for a kernel whose body can't be read."""
+def _line(store: Store, one: KernelVariants, pairs_of: PairsOf) -> KernelLine | None:
+    """None for a kernel whose body can't be read: the store leaves it out."""
     ceilings = store.ceilings(one.context)
     try:
         body = store.kernel(one.kernel)
     except BadRow as error:
-        unread.append(str(error))
+        store.leave_out(error)
         return None
     floor, bound = floor_us(body, ceilings) if ceilings is not None else (None, "")
     best = one.rows[0] if one.rows else None
@@ -103,12 +101,12 @@ def _line(store: Store, one: KernelVariants, pairs_of: PairsOf, unread: list[str
     )
 
 
-def _kinds(store: Store, unread: list[str]) -> list[tuple[str, str, Fidelity]]:
+def _kinds(store: Store) -> list[tuple[str, str, Fidelity]]:
     """The GPU, the kind and how its pairs rank, context by context."""
     found = [
         (context.gpu, kind, fidelity(pairs))
         for context in store.contexts()
-        for kind, pairs in sorted(pairs_of_kinds(store, context.key, unread).items())
+        for kind, pairs in sorted(pairs_of_kinds(store, context.key).items())
     ]
     return [(gpu, kind, one) for gpu, kind, one in found if one is not None]
 

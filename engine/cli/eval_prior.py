@@ -8,7 +8,6 @@ from dataclasses import asdict
 import typer
 
 from engine.cli.database import chosen_database, opened
-from engine.cli.errors import complain_unread
 from engine.cli.options import Database, Demo, Json
 from engine.cli.output import json_text, share_text, table_lines, terminal_width, text_lines
 from engine.deploy import PriorReport, prior_report
@@ -25,9 +24,7 @@ def prior(database: Database = None, demo: Demo = False, json: Json = False) -> 
     """
     path = chosen_database(database, demo)
     with opened(path) as store:
-        unread: list[str] = []
-        report = prior_report(store, unread)
-    complain_unread(unread)
+        report = prior_report(store)
     if json:
         typer.echo(json_text(_object(report)))
     else:

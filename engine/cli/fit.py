@@ -8,7 +8,7 @@ import typer
 
 from engine.cli.database import chosen_database, opened
 from engine.cli.entry import Loading
-from engine.cli.errors import complain_unread, refuse
+from engine.cli.errors import refuse
 from engine.cli.options import Database, Demo, Json
 from engine.cli.output import duration_text, json_text
 
@@ -28,9 +28,7 @@ def fit(database: Database = None, demo: Demo = False, json: Json = False) -> No
         from engine.prior import CheckpointError
         from engine.tune import fit_database
     with opened(path, CheckpointError) as store:
-        unread: list[str] = []
-        found = fit_database(store, unread)
-    complain_unread(unread)
+        found = fit_database(store)
     if found is None:
         raise refuse(f"{path} holds no timed candidate to fit")
     if json:

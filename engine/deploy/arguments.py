@@ -86,12 +86,11 @@ def call_of(function: Callable[..., Any], example: Any) -> tuple[tuple[Any, ...]
 
 @contextlib.contextmanager
 def asked_in_python() -> Iterator[None]:
-    """What a database's error advises for the command line is said for Python."""
+    """A database's error says what to do in Python."""
     try:
         yield
     except StoreError as error:
-        text = str(error).replace("with --db", "with db=").replace(", `--demo` shows a recorded one", "")
-        raise type(error)(text) from None
+        raise type(error)(error.in_python) from None
 
 
 def _path(name: str, given: Any) -> Path | None:

@@ -10,23 +10,20 @@ from engine.store import BadRow, Store
 from engine.vocabulary import Schedule, Target
 
 
-def database_rows(store: Store, reservoir: Reservoir | None = None, unread: list[str] | None = None) -> Reservoir:
+def database_rows(store: Store, reservoir: Reservoir | None = None) -> Reservoir:
     """`reservoir` (an empty one if none is given) with the database's rows in place of those of the same kernels.
 
-    Kernels of other tools are left out: their knobs are none of ours. So is, with `unread`, one whose body can't be
-    read; a sentence about it is added there. Raises StoreError.
+    Kernels of other tools are not among them: their knobs are none of ours. Raises StoreError.
     """
     reservoir = Reservoir(COLUMNS) if reservoir is None else reservoir
-    for group, kernel, timed, target in timed_kernels(store, unread):
+    for group, kernel, timed, target in timed_kernels(store):
         reservoir.replace(*training_rows(kernel, timed, target), group)
     return reservoir
 
 
-def timed_kernels(
-    store: Store, unread: list[str] | None = None
-) -> Iterator[tuple[str, Kernel, Mapping[Schedule, float], Target]]:
-    """Group, kernel, us of each of its candidates and the context's target; kernels of other tools are left out."""
-    for kernel in store.kernels(unread):
+def timed_kernels(store: Store) -> Iterator[tuple[str, Kernel, Mapping[Schedule, float], Target]]:
+    """Group, kernel, us of each of its candidates and the context's target, without the kernels of other tools."""
+    for kernel in store.kernels():
         if kernel.foreign is not None:
             continue
         for context, _, _ in store.kernel_contexts(kernel.key):

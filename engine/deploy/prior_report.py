@@ -124,23 +124,20 @@ class PriorReport:
         return tuple(pair.residual for pair in self.pairs)
 
 
-def prior_report(store: Store, unread: list[str] | None = None) -> PriorReport:
-    """The report on the prior that steers the next run of this database. Raises StoreError.
-
-    With `unread` a kernel whose body can't be read is left out, and a sentence about it is added there.
-    """
+def prior_report(store: Store) -> PriorReport:
+    """The report on the prior that steers the next run of this database. Raises StoreError."""
     kept = steering(store.path)
-    names = _Names(store, unread)
+    names = _Names(store)
     if kept.models and kept.own:
         return _learned_report(kept.models[-1], names, kept.problem)
-    return _unseen_report(store, names, kept, skips=unread is not None)
+    return _unseen_report(store, names, kept)
 
 
 class _Names:
     """What is known here of kernels and contexts that rows name."""
 
-    def __init__(self, store: Store, unread: list[str] | None) -> None:
-        self.kernels: Mapping[str, Kernel] = {kernel.key: kernel for kernel in store.kernels(unread)}
+    def __init__(self, store: Store) -> None:
+        self.kernels: Mapping[str, Kernel] = {kernel.key: kernel for kernel in store.kernels()}
         self.gpus: Mapping[str, str] = {context.key: context.gpu for context in store.contexts()}
 
     def of(self, group: str) -> tuple[str, str, str, str, str, str]:
@@ -174,13 +171,13 @@ def _learned_report(fitted: FittedModel, names: _Names, problem: str) -> PriorRe
     )
 
 
-def _unseen_report(store: Store, names: _Names, kept: Steering, *, skips: bool) -> PriorReport:
+def _unseen_report(store: Store, names: _Names, kept: Steering) -> PriorReport:
     """Of a prior that was not fitted here, on the kernels that it has never seen."""
     shipped = kept.models[-1] if kept.models else None
     seen = {group.partition("@")[0] for group, _ in shipped.groups} if shipped else set()
     kernels: list[KernelTrust] = []
     pairs: list[PredictedPair] = []
-    for group, matrix, log_us in _measured_rows(store, skips=skips):
+    for group, matrix, log_us in _measured_rows(store):
         if group.partition("@")[0] not in seen:
             about = names.of(group)
             predicted, cold = kept.latest.predict(matrix), ColdModel().predict(matrix)
@@ -208,9 +205,9 @@ def _unseen_report(store: Store, names: _Names, kept: Steering, *, skips: bool) 
     )
 
 
-def _measured_rows(store: Store, *, skips: bool) -> Iterator[tuple[str, FeatureMatrix, Column]]:
+def _measured_rows(store: Store) -> Iterator[tuple[str, FeatureMatrix, Column]]:
     """Group, features and ln us of each kernel and context that was timed; kernels of other tools have no features."""
-    for group, kernel, timed, target in timed_kernels(store, [] if skips else None):
+    for group, kernel, timed, target in timed_kernels(store):
         yield group, features(kernel, [schedule.as_dict() for schedule in timed], target), np.log(list(timed.values()))
 
 

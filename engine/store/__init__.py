@@ -6,7 +6,7 @@ from engine.store.candidates import Candidate, CandidateQuery, Compared, Conditi
 from engine.store.checking import check_database
 from engine.store.connection import upgrade_file
 from engine.store.copies import copy_database
-from engine.store.database_file import is_beside_a_database, is_database, remove_database
+from engine.store.database_file import is_beside_a_database, is_database, remove_database, unwritable_because
 from engine.store.errors import BadRow, StoreError, StoreFull, StoreLocked
 from engine.store.failures import FailureCluster
 from engine.store.forbidden import ForbiddenCorner
@@ -70,6 +70,7 @@ __all__ = [
     "read_document",
     "read_results",
     "remove_database",
+    "unwritable_because",
     "upgrade_file",
     "user_data_folder",
 ]

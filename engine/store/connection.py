@@ -28,9 +28,12 @@ from engine.store.errors import (
     StoreLocked,
     StoreReadOnly,
     explain,
+    is_no_text,
+    naming,
 )
 from engine.store.migrations import migrate, schema_version
 from engine.store.schema import APPLICATION_ID, SCHEMA, TABLES
+from engine.store.typed import NoText
 
 Row = dict[str, Any]
 Parameters = Sequence[object] | Mapping[str, object]
@@ -66,19 +69,29 @@ class Connection:
 
     def rows(self, sql: str, parameters: Parameters = ()) -> list[Row]:
         """All rows at once, so that no read transaction stays open and lets the write-ahead log grow."""
-        try:
-            cursor = self.db.conn.execute(sql, parameters)
-            names = [column[0] for column in cursor.description]
-            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
-        except SQLITE_ERRORS as error:
-            raise explain(error, self.path) from error
+        names, found = self._read(sql, parameters)
+        return [dict(zip(names, row, strict=True)) for row in found]
 
     def tuples(self, sql: str, parameters: Parameters = ()) -> list[tuple[Any, ...]]:
         """Like `rows`, for results of many thousand rows."""
+        return self._read(sql, parameters)[1]
+
+    def _read(self, sql: str, parameters: Parameters) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """Names of the columns, and the rows. One text that is no UTF-8 stops SQLite's module: then it is read anew,
+        with a NoText there, which is told by whoever makes a record of that row."""
         try:
-            return self.db.conn.execute(sql, parameters).fetchall()
+            try:
+                cursor = self.db.conn.execute(sql, parameters)
+                found = cursor.fetchall()
+            except (sqlite3.OperationalError, UnicodeDecodeError) as error:
+                if not is_no_text(error):
+                    raise
+                self.db.conn.text_factory = NoText.or_text
+                cursor = self.db.conn.execute(sql, parameters)
+                found = cursor.fetchall()
         except SQLITE_ERRORS as error:
             raise explain(error, self.path) from error
+        return [column[0] for column in cursor.description or ()], found
 
     def first(self, sql: str, parameters: Parameters = ()) -> Row | None:
         return next(iter(self.rows(sql, parameters)), None)
@@ -274,7 +287,7 @@ def _with_current_schema(connection: Connection) -> Connection:
     migrate(connection.db)
     missing = set(TABLES) - set(connection.db.table_names())
     if missing:
-        raise StoreDamaged(f"{path} lacks the table {min(missing)!r}; name another database with --db")
+        raise StoreDamaged(f"{path} lacks the table {min(missing)!r}", *naming())
     return connection
 
 
@@ -286,7 +299,7 @@ def _known_version(connection: Connection) -> int:
     except UnicodeDecodeError:
         raise
     except ValueError as error:
-        raise StoreDamaged(f"{path} is damaged ({error}); name another database with --db") from None
+        raise StoreDamaged(f"{path} is damaged ({error})", *naming()) from None
     if version > SCHEMA:
         raise NewerSchema(
             f"{path} was written by a newer Emmy (schema {version}, this one knows {SCHEMA}): upgrade emmy-tui"

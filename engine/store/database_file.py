@@ -14,7 +14,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from engine.store.errors import NotADatabase, StoreMissing, StoreReadOnly, StoreUnreadable, no_database
+from engine.store.errors import NotADatabase, StoreMissing, StoreReadOnly, StoreUnreadable, naming, no_database
 
 _BESIDE = ("-wal", "-shm", "-journal")
 _PAGE = 512
@@ -60,24 +60,28 @@ def check_file(path: Path, *, read_only: bool, create: bool) -> None:
         raise NotADatabase(f"{path} is a folder; name a file in it")
     if not path.exists():
         if read_only or not create:
-            raise StoreMissing(f"there is no database at {path}; `emmy tune` writes one, `--demo` shows a recorded one")
+            filled = "`emmy tune` writes one"
+            raise StoreMissing(f"there is no database at {path}", f"{filled}, `--demo` shows a recorded one", filled)
         path.parent.mkdir(parents=True, exist_ok=True)
     elif not path.is_file():
         raise NotADatabase(f"{path} is a pipe or a device; name a file")
     elif not os.access(path, os.R_OK):
-        raise StoreUnreadable(f"{path} can't be read; ask its owner for access, or name another database with --db")
+        raise StoreUnreadable(f"{path} can't be read", *naming("ask its owner for access, or name another database"))
     elif path.stat().st_size:
         if not is_database(path):
             raise no_database(path, created=create and not read_only)
     elif read_only or not create:
         raise NotADatabase(f"{path} is empty; `emmy tune --db {path}` fills it")
-    if not read_only:
-        for needed in (path, path.parent):
-            if needed.exists() and not os.access(needed, os.W_OK):
-                what = "the folder" if needed.is_dir() else "the file"
-                raise StoreReadOnly(
-                    f"{what} {needed} can't be written; make it writable, or name a database elsewhere with --db"
-                )
+    if not read_only and (why := unwritable_because(path)):
+        raise StoreReadOnly(why, *naming("make it writable, or name a database elsewhere"))
+
+
+def unwritable_because(path: Path) -> str:
+    """What keeps the database at `path` from being written, as far as it is seen from outside, or ""."""
+    for needed in (path, path.parent):
+        if needed.exists() and not os.access(needed, os.W_OK):
+            return f"the {'folder' if needed.is_dir() else 'file'} {needed} can't be written"
+    return ""
 
 
 def remove_database(path: Path) -> None:

@@ -22,9 +22,17 @@ from pathlib import Path
 
 
 class StoreError(Exception):
-    """The root of everything above; its text is meant for a person. `is_output`: the file can't be written."""
+    """The root of everything above; its text is meant for a person. `is_output`: the file can't be written.
+
+    The text is the cause and, where another database helps, the way out: that of the command line, while `in_python`
+    is the text for who asks there.
+    """
 
     is_output = False
+
+    def __init__(self, cause: str, way_out: str = "", in_python: str = "") -> None:
+        super().__init__(f"{cause}; {way_out}" if way_out else cause)
+        self.in_python = f"{cause}; {in_python or way_out}" if way_out else cause
 
 
 class StoreMissing(StoreError):
@@ -69,6 +77,11 @@ class BadRow(StoreError):
     pass
 
 
+def naming(advice: str = "name another database") -> tuple[str, str]:
+    """The way out of naming a database: on the command line, and in Python."""
+    return f"{advice} with --db", f"{advice} with db="
+
+
 _SCARCE_BYTES = 64 * 1024
 """SQLite reports a full disk as an I/O error where it maps memory; with less than this free, that is the cause."""
 
@@ -79,7 +92,7 @@ def explain(error: Exception, path: Path) -> StoreError:
         return _explain_os(error, path)
     name = str(getattr(error, "sqlite_errorname", None) or "")
     text = str(error)
-    if isinstance(error, UnicodeDecodeError) or "decode to UTF-8" in text:
+    if is_no_text(error):
         return damaged(path, "a text in it is no UTF-8")
     if name.startswith("SQLITE_FULL") or (name.startswith("SQLITE_IOERR") and _is_full(path)):
         return _full(path)
@@ -90,10 +103,14 @@ def explain(error: Exception, path: Path) -> StoreError:
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return StoreLocked(f"{path} is locked by another process that writes it; wait for it, or name another database")
     if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_AUTH")):
-        return StoreReadOnly(
-            f"{path} can't be written ({text}); make it and its folder writable, or name another database with --db"
-        )
-    return StoreError(f"{path}: {text or type(error).__name__}; name another database with --db if this stays")
+        advice = naming("make it and its folder writable, or name another database")
+        return StoreReadOnly(f"{path} can't be written ({text})", *advice)
+    return StoreError(f"{path}: {text or type(error).__name__}", *naming("if this stays, name another database"))
+
+
+def is_no_text(error: Exception) -> bool:
+    """Whether Python could make no text of what a row holds."""
+    return isinstance(error, UnicodeDecodeError) or "decode to UTF-8" in str(error)
 
 
 def _explain_os(error: OSError, path: Path) -> StoreError:
@@ -101,10 +118,9 @@ def _explain_os(error: OSError, path: Path) -> StoreError:
         return _full(path)
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         where = error.filename or path
-        return StoreReadOnly(
-            f"{where} can't be written ({error.strerror}); name a database in another folder with --db"
-        )
-    return StoreError(f"{path}: {error.strerror or error}; name another database with --db")
+        advice = naming("name a database in another folder")
+        return StoreReadOnly(f"{where} can't be written ({error.strerror})", *advice)
+    return StoreError(f"{path}: {error.strerror or error}", *naming())
 
 
 def no_database(path: Path, *, created: bool = False) -> NotADatabase:
@@ -123,10 +139,8 @@ def plain_cause(error: Exception) -> str:
 
 def damaged(path: Path, what: str) -> StoreDamaged:
     """The error of a file whose content SQLite, or what a schema promises, finds broken; `what` says where."""
-    return StoreDamaged(
-        f"{path} is damaged ({what}); save what can be read with `sqlite3 {path} .recover`, "
-        "or name another database with --db"
-    )
+    advice = naming(f"save what can be read with `sqlite3 {path} .recover`, or name another database")
+    return StoreDamaged(f"{path} is damaged ({what})", *advice)
 
 
 def _full(path: Path) -> StoreFull:

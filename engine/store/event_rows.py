@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from dataclasses import MISSING, fields
 
 from engine.events import EVENT_TYPES, Event, NodeOpened, NodeVisited, RunFinished, RunStarted
 from engine.store.connection import Row
@@ -11,8 +11,8 @@ from engine.store.records import StoredRun
 from engine.store.rows import named_row, time_or_none, unreal
 from engine.store.typed import checked
 
-TIMES = frozenset({"us", "low_us", "high_us", "best_us", "sum_us", "assembled_us"})
-MAY_BE_ZERO = frozenset({"sum_us", "assembled_us"})
+TIMES = frozenset({"us", "low_us", "high_us", "best_us", "sum_us", "assembled_us", "alone_us"})
+MAY_BE_ZERO = frozenset({"sum_us", "assembled_us", "alone_us"})
 """Of a program that launches nothing."""
 
 
@@ -66,6 +66,7 @@ def run_finished(stored: StoredRun, at: float) -> list[Event]:
     with named_row(f"row {stored.id} of table run (the summary of run {stored.id})"):
         summary = json.loads(stored.summary or "{}")
         known = {f.name for f in fields(RunFinished)}
-        if not isinstance(summary, dict) or not known - {"at"} <= set(summary):
+        needed = {f.name for f in fields(RunFinished) if f.default is MISSING} - {"at"}
+        if not isinstance(summary, dict) or not needed <= set(summary):
             return []
         return [checked(RunFinished(**{"at": at, **{name: summary[name] for name in known & set(summary)}}))]

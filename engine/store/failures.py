@@ -1,7 +1,7 @@
 """Why candidates failed: clusters of one normalized cause, and the knob values that set a cluster apart.
 
-A value is worth naming if every row of the cluster has it and not every candidate that worked has it too: what the
-good ones share explains nothing. Where nothing worked, the other failures are the comparison.
+A value is worth naming if every row of the cluster has it and few of the candidates that worked have it too: what the
+good ones share as well explains nothing, and is subtracted. Where nothing worked, other failures are the comparison.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from engine.vocabulary import KnobValue, Regime
 
 Knobs = dict[str, KnobValue]
 Values = tuple[Any, ...]
+SHARED_ELSEWHERE = 0.5
+"""From this share on of the comparison, a value is one that the others share as well."""
 Place = tuple[str, str]
 """A kernel key and a context key: candidates are compared within it."""
 
@@ -46,12 +48,24 @@ class FailedRow:
 
 
 @dataclass(frozen=True, slots=True)
+class KernelFailures:
+    """A cluster's rows of one kernel: how many, and the full cause of the first of them."""
+
+    kernel: str
+    label: str
+    shape: str
+    count: int
+    example: str
+
+
+@dataclass(frozen=True, slots=True)
 class FailureCluster:
     """Failed candidates with the same normalized cause.
 
     `shared` are the values that set the cluster apart, the most telling first; empty for a single row, about which
     nothing can be said, and `note` then says so. `lift` is how much likelier this failure is among candidates with
-    all the shared values than among all candidates of these kernels (1 = not at all). `example` is one full cause.
+    all the shared values than among all candidates of these kernels (1 = not at all). `example` is one full cause, that
+    of the first kernel; `by_kernel` has one of each, the kernel with the most rows first.
     """
 
     cause: str
@@ -63,6 +77,7 @@ class FailureCluster:
     note: str
     example: str
     rows: tuple[FailedRow, ...]
+    by_kernel: tuple[KernelFailures, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +136,28 @@ def failure_clusters(connection: Connection, kernel_text: str) -> tuple[FailureC
     sizes = Counter(failed.place for rows in clusters.values() for failed in rows)
     by_size = sorted(clusters.items(), key=lambda item: (-len(item[1]), item[0]))
     return tuple(
-        _cluster(cause, rows, _comparison(rows, clusters, worked), kernels, sizes, _example(connection, rows[0]))
+        _cluster(
+            cause, rows, _comparison(rows, clusters, worked), kernels, sizes, _by_kernel(connection, rows, kernels)
+        )
         for cause, rows in by_size
+    )
+
+
+def _by_kernel(connection: Connection, rows: Sequence[_Failed], kernels: dict[str, Row]) -> tuple[KernelFailures, ...]:
+    """In the order of the rows."""
+    counts = Counter(failed.place[0] for failed in rows)
+    first: dict[str, _Failed] = {}
+    for failed in rows:
+        first.setdefault(failed.place[0], failed)
+    return tuple(
+        KernelFailures(
+            key,
+            str(kernels[key]["label"] or kernels[key]["family"] or key),
+            str(kernels[key]["shape"] or ""),
+            counts[key],
+            _example(connection, failed),
+        )
+        for key, failed in first.items()
     )
 
 
@@ -169,7 +204,7 @@ def _cluster(
     comparison: Sequence[_Group],
     kernels: dict[str, Row],
     sizes: Counter[Place],
-    example: str,
+    by_kernel: tuple[KernelFailures, ...],
 ) -> FailureCluster:
     shared = _telling(rows, comparison) if len(rows) > 1 else ()
     hit = dict.fromkeys(failed.place[0] for failed in rows)
@@ -181,7 +216,8 @@ def _cluster(
         shared=shared,
         lift=_lift(rows, comparison, shared),
         note=_note(rows, comparison, shared, sizes),
-        example=example,
+        example=by_kernel[0].example,
+        by_kernel=tuple(sorted(by_kernel, key=lambda one: -one.count)),
         rows=tuple(
             FailedRow(failed.place[0], kernels[failed.place[0]]["label"], failed.knobs, failed.kind, str(failed.regime))
             for failed in rows
@@ -201,7 +237,7 @@ def _telling(rows: Sequence[_Failed], comparison: Sequence[_Group]) -> tuple[Sha
         SharedKnob(name, value, sum(int(group.having(name, value).sum()) for group in comparison) / size)
         for name, value in common.items()
     ]
-    telling = [knob for knob in found if knob.elsewhere < 1]
+    telling = [knob for knob in found if knob.elsewhere < SHARED_ELSEWHERE]
     return tuple(sorted(telling, key=lambda knob: (knob.elsewhere, canonical_position(knob.name, knob.value))))
 
 

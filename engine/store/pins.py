@@ -13,7 +13,7 @@ from typing import Any
 
 from engine.store.connection import Connection, Row
 from engine.store.errors import StoreError
-from engine.store.reads import best, fastest_of, measurement
+from engine.store.reads import best, fastest_of, measured_at, measurement
 from engine.store.rows import named_row, text, unreal
 from engine.store.run_results import context_noise_share
 from engine.store.typed import checked
@@ -44,9 +44,13 @@ class PinChange:
 
 
 class Standing(StrEnum):
-    """How a pin compares with what the database knows now."""
+    """How a pin compares with what the database knows now.
+
+    SLOWER: a faster one was known when the pin was made, so it was chosen all the same; FASTER: one came after it.
+    """
 
     OK = "ok"
+    SLOWER = "a faster one is known"
     FASTER = "something faster now"
     UNMEASURED = "unmeasured"
     FAILED = "failed"
@@ -75,6 +79,11 @@ class PinStanding:
     standing: Standing
     noise_share: float | None = None
     illegal: str = ""
+
+    @property
+    def stale(self) -> bool:
+        """Whether to tune its kernel again may change it: it was overtaken, or isn't measured as it is."""
+        return self.standing not in (Standing.OK, Standing.SLOWER)
 
 
 def put_pin(connection: Connection, pin: Pin, context_key: str) -> PinChange:
@@ -162,8 +171,9 @@ def _standing(
     us, best_us = mine.median_us if mine else None, fastest.us if fastest else None
     standing = _state(own, us, other=stored.context_key != current)
     of_best = fastest.timing if fastest and us != best_us else None
-    if standing is Standing.OK and mine and of_best and judge(mine, of_best, noise) is Verdict.FASTER:
-        standing = Standing.FASTER
+    if standing is Standing.OK and mine and fastest and of_best and judge(mine, of_best, noise) is Verdict.FASTER:
+        known = measured_at(*of_kernel[:2], fastest.schedule, stored.context_key, fastest.regime)
+        standing = Standing.SLOWER if known is not None and known <= pin.at else Standing.FASTER
     return PinStanding(
         stored=stored,
         label=str(kernel.get("label") or kernel.get("family") or pin.kernel_key),

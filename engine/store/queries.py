@@ -75,6 +75,26 @@ def kernel_variants(connection: Connection, kernel_text: str, top: int) -> tuple
     )
 
 
+_LAUNCHING = """
+WITH g AS (
+    SELECT id, run, min(coalesce(assembled_us, pdl_us), coalesce(pdl_us, assembled_us)) AS whole_us, sum_us
+    FROM "grouping"
+), best AS (
+    SELECT id, run, row_number() OVER (PARTITION BY run ORDER BY whole_us IS NULL, whole_us, sum_us IS NULL, sum_us)
+           AS place FROM g WHERE whole_us IS NOT NULL OR sum_us IS NOT NULL
+)
+SELECT r.target FROM run AS r JOIN best ON best.run = r.id AND best.place = 1
+JOIN grouping_kernel AS k ON k."grouping" = best.id
+WHERE k.kernel_key = ? AND r.context_key = ? ORDER BY r.started_at DESC, r.rowid DESC
+"""
+
+
+def launching_targets(connection: Connection, kernel_key: str, context_key: str) -> tuple[str, ...]:
+    """The targets of the runs whose best grouping launches the kernel, the newest first."""
+    found = connection.tuples(_LAUNCHING, (kernel_key, context_key))
+    return tuple(dict.fromkeys(str(row[0]) for row in found if row[0]))
+
+
 def _best_rows(connection: Connection, kernel_key: str, context_key: str, top: int) -> tuple[VariantRow, ...]:
     numbers = candidate_numbers(connection, CandidateQuery(kernel_key, context=context_key, sort=BEST))
     found: list[Candidate] = []

@@ -15,7 +15,7 @@ from engine.ir.roofline import Ceilings
 from engine.knobs import canonical_position
 from engine.store.assemblies import find_assembly, read_assembly
 from engine.store.connection import Connection, Row
-from engine.store.errors import BadRow, StoreError
+from engine.store.errors import StoreError
 from engine.store.records import RecordedAssembly, RecordedGrouping, StoredRun
 from engine.store.rows import (
     ASSEMBLED_COLUMNS,
@@ -148,6 +148,17 @@ def timed(connection: Connection, kernel_key: str, context_key: str) -> dict[Sch
     return found | dict(connection.readable(deploy, partial(_read_time, kernel_key, Regime.DEPLOY)))
 
 
+def measured_at(
+    connection: Connection, kernel_key: str, schedule: Schedule, context_key: str, regime: Regime
+) -> float | None:
+    """When the candidate's time in the regime was taken, in seconds since 1970; None where there is none."""
+    ranking = "SELECT measured_at AS at FROM measurement WHERE status = 'ok'"
+    deploy = "SELECT min(deploy_at) AS at FROM node WHERE deploy_status = 'ok'"
+    sql = f"{ranking if regime is Regime.RANKING else deploy} AND kernel_key = ? AND context_key = ? AND schedule = ?"
+    found = connection.first(sql, (kernel_key, context_key, schedule.key))
+    return float(found["at"]) if found is not None and isinstance(found["at"], int | float) else None
+
+
 def context(row: Row) -> Context:
     with named_row(f"row {row['key']} of table context"):
         values = {f.name: row[f.name] for f in fields(Context)}
@@ -178,16 +189,8 @@ def _ceilings(row: Row) -> Ceilings:
         return Ceilings.from_text(row["ceilings"])
 
 
-def kernels(connection: Connection, unread: list[str] | None = None) -> tuple[Kernel, ...]:
-    found = []
-    for row in connection.rows("SELECT key, body FROM kernel ORDER BY rowid"):
-        try:
-            found.append(_kernel(row))
-        except BadRow as error:
-            if unread is None:
-                raise
-            unread.append(str(error))
-    return tuple(found)
+def kernels(connection: Connection) -> tuple[Kernel, ...]:
+    return tuple(connection.readable(connection.rows("SELECT key, body FROM kernel ORDER BY rowid"), _kernel))
 
 
 def kernel(connection: Connection, key: str) -> Kernel:
@@ -262,13 +265,18 @@ def _recorded_grouping(row: Row) -> RecordedGrouping:
 
 
 def assembled(
-    connection: Connection, grouping: Grouping, context_key: str, schedules: Mapping[str, Schedule] | None, pdl: bool
+    connection: Connection,
+    grouping: Grouping | str,
+    context_key: str,
+    schedules: Mapping[str, Schedule] | None,
+    pdl: bool,
 ) -> RecordedAssembly | None:
     """The newest assembly of this plan in this context: one that worked before one that failed.
 
-    With `schedules`, only an assembly of exactly those; `pdl` asks for one with programmatic dependent launch.
+    The plan itself, or the id of a grouping that has it. With `schedules`, only an assembly of exactly those; `pdl`
+    asks for one with programmatic dependent launch.
     """
-    plan = plan_key(grouping_to_json(grouping))
+    plan = _plan_of(connection, grouping) if isinstance(grouping, str) else plan_key(grouping_to_json(grouping))
     if schedules is not None and (found := find_assembly(connection, plan, context_key, schedules, pdl)):
         return found
     columns = PDL_COLUMNS if pdl else ASSEMBLED_COLUMNS
@@ -280,6 +288,12 @@ def assembled(
         parameters.append(schedules_text(schedules))
     order = f"ORDER BY g.{columns.us} IS NULL, g.rowid DESC"
     return connection.first_readable(f"{sql} {order}", parameters, partial(_read_assembled, columns))
+
+
+def _plan_of(connection: Connection, grouping: str) -> str:
+    """The key of a recorded grouping's plan; "" where there is no such grouping."""
+    found = connection.first("SELECT plan_key FROM grouping WHERE id = ?", (grouping,))
+    return str(found["plan_key"]) if found is not None else ""
 
 
 def _read_assembled(columns: AssemblyColumns, row: Row) -> RecordedAssembly:

@@ -16,7 +16,7 @@ from typing import Any
 from engine.ir import GraphError
 from engine.store.errors import BadRow, plain_cause
 from engine.store.normalize import normalize_cause
-from engine.store.typed import checked
+from engine.store.typed import NoText, checked
 from engine.vocabulary import (
     BuildReport,
     Failure,
@@ -142,6 +142,8 @@ def read_measurement(row: Mapping[str, Any], regime: Regime) -> Measurement:
     number = row["id"] if regime is Regime.RANKING else row["key"]
     with named_row(candidate_row(regime, number, row["kernel_key"])):
         value = {field: row[column] for field, column in columns.items()}
+        if NoText in map(type, row.values()):
+            raise ValueError("a text in it is no UTF-8")
         timing = read_timing(value["us"], value["low_us"], value["high_us"], value["samples"])
         if timing is None and value["status"] == Status.OK:
             raise ValueError("it is ok and holds no time")

@@ -8,6 +8,21 @@ from dataclasses import fields
 from functools import cache
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
+
+class NoText(str):
+    """What stands for a text of a database that is no UTF-8: its bytes, the wrong ones as escapes."""
+
+    __slots__ = ()
+
+    @classmethod
+    def or_text(cls, data: bytes) -> str:
+        """The text that these bytes are, or what stands for it."""
+        try:
+            return data.decode()
+        except UnicodeDecodeError:
+            return cls(data.decode(errors="backslashreplace"))
+
+
 T = TypeVar("T")
 Check = Callable[[Any], bool]
 
@@ -17,6 +32,8 @@ def checked(record: T) -> T:
     kind: Any = type(record)
     for name, fits in _checks(kind):
         value = getattr(record, name)
+        if type(value) is NoText:
+            raise ValueError(f"its {name} is no UTF-8")
         if not fits(value):
             raise ValueError(f"{name} is {str(value)[:60]!r}")
     return record
@@ -40,7 +57,7 @@ def _check(hint: Any) -> Check:
         return lambda value: type(value) is int
     if hint in (bool, str, bytes, type(None)) or (isinstance(hint, type) and issubclass(hint, str)):
         kind = str if isinstance(hint, type) and issubclass(hint, str) else hint
-        return lambda value: isinstance(value, kind)
+        return lambda value: isinstance(value, kind) and type(value) is not NoText
     return lambda value: True
 
 

@@ -152,14 +152,17 @@ class Writer:
         failure: Failure | None,
         schedules: Mapping[str, Schedule],
         pdl: bool,
-        tried: bool,
     ) -> None:
-        columns = PDL_COLUMNS if pdl else ASSEMBLED_COLUMNS
-        row = assembly_values(columns, timing, error, failure) | {"schedules": schedules_text(schedules)}
+        """The row of a grouping names one set of schedules: what it says of a graph of others is taken back."""
+        columns, other = (PDL_COLUMNS, ASSEMBLED_COLUMNS) if pdl else (ASSEMBLED_COLUMNS, PDL_COLUMNS)
+        built = schedules_text(schedules)
+        row = assembly_values(columns, timing, error, failure) | {"schedules": built}
         with self._connection.transaction() as db:
+            known = db.execute("SELECT schedules FROM grouping WHERE id = ?", (grouping,)).fetchone()
+            if known is not None and known[0] not in (None, built):
+                row = assembly_values(other, None, None, None) | row
             put_assembly(db, grouping, timing, error, failure, schedules, pdl, self._clock())
-            if not tried:
-                db.table("grouping").update(grouping, row)
+            db.table("grouping").update(grouping, row)
 
     def measurement(self, measurement: Measurement, run: str, trial: int, nodes: Sequence[NodeRecord]) -> None:
         now = self._clock()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,8 @@ import torch
 from torch import nn
 
 import engine
-from engine.deploy.arguments import Settings, asked_in_python, call_of, settings_of
-from engine.store import StoreError
+from engine.deploy.arguments import Settings, call_of, settings_of
+from engine.store import Store, StoreError
 
 X = torch.zeros(2, 2)
 
@@ -56,7 +57,14 @@ def test_other_settings_are_checked() -> None:
 def test_who_asks_in_python_is_advised_in_python(tmp_path: Path) -> None:
     with pytest.raises(StoreError) as missing:
         settings_of(tmp_path / "none.db", False, None)
-    assert "--demo" not in str(missing.value)
-    with pytest.raises(StoreError, match=r"another database with db=$"), asked_in_python():
-        raise StoreError("it is damaged; name another database with --db")
+    assert str(missing.value).endswith("; `emmy tune` writes one")
+    damaged = tmp_path / "damaged.db"
+    Store.open(damaged).close()
+    connection = sqlite3.connect(damaged)
+    connection.execute("DROP TABLE pin")
+    connection.close()
+    with pytest.raises(StoreError, match=r"lacks the table 'pin'; name another database with --db$"):
+        Store.open(damaged)
+    with pytest.raises(StoreError, match=r"lacks the table 'pin'; name another database with db=$"):
+        settings_of(damaged, False, None)
     assert settings_of(None, True, None) == Settings(None, True, None)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from engine.events import Compared
+from engine.events import Compared, ComparedInPlace
 from engine.ir.plan import Program
 from engine.store import RunInfo, Store
 from engine.vocabulary import Context
@@ -79,3 +79,55 @@ def test_a_body_that_is_no_json_is_passed_over(tmp_path: Path) -> None:
         db.execute("INSERT INTO event VALUES (?, 999, 99.0, 'Compared', '{')", (run,))
     with Store.open(path) as store:
         assert store.compared("k1", OURS.key) == COMPARED
+
+
+IN_PLACE = ComparedInPlace(
+    at=10.0,
+    grouping="r/1",
+    kernel="k1",
+    graphs="a" * 24,
+    schedules=('{"BLOCK_M":64}', '{"BLOCK_M":128}'),
+    kept='{"BLOCK_M":128}',
+    medians_us=(50.0, 48.0),
+    noise_share=0.003,
+    ratios=(0.96,),
+    lows=(0.95,),
+    highs=(0.97,),
+    p_values=(1e-12,),
+    effects=(5.0,),
+    verdicts=("faster",),
+    pdl=True,
+)
+FAILED = ComparedInPlace(
+    at=11.0,
+    grouping="r/1",
+    kernel="k1",
+    graphs="b" * 24,
+    schedules=IN_PLACE.schedules,
+    kept='{"BLOCK_M":64}',
+    reason="x",
+)
+
+
+def test_what_was_tried_in_a_graph_is_known_in_its_context(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "t.db") as store:
+        run, other = (run_in(store, context, matmul_program()) for context in (OURS, THEIRS))
+        store.record_events(run, [IN_PLACE, FAILED])
+        assert store.compared_in_place(IN_PLACE.graphs, OURS.key) == IN_PLACE
+        assert store.compared_in_place(FAILED.graphs, OURS.key) == FAILED
+        assert store.compared_in_place(IN_PLACE.graphs, THEIRS.key) is None
+        assert store.tried_in_place(run) == (IN_PLACE, FAILED)
+        assert store.tried_in_place(other) == ()
+    assert "48.00 us in place of 50.00 us" in IN_PLACE.text
+    assert FAILED.text == "1 runner-up not timed in the graph: x"
+
+
+@pytest.mark.parametrize(
+    "broken", [{"kept": '{"BLOCK_M":1}'}, {"medians_us": (50.0,)}, {"ratios": ()}, {"verdicts": ("odd",)}]
+)
+def test_a_row_that_is_not_whole_is_no_try_in_place(tmp_path: Path, broken: dict[str, Any]) -> None:
+    with Store.open(tmp_path / "t.db") as store:
+        run = run_in(store, OURS, matmul_program())
+        store.record_events(run, [replace(IN_PLACE, **broken)])
+        assert store.compared_in_place(IN_PLACE.graphs, OURS.key) is None
+        assert store.tried_in_place(run) == ()

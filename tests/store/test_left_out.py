@@ -168,6 +168,14 @@ def test_the_rest_is_found_without_the_row(base: Path, tmp_path: Path, statement
     assert after == before
 
 
+@pytest.mark.parametrize("spoil", ["body = '{'", "body = '[]'", "key = 'another'"])
+def test_a_kernel_whose_body_cant_be_read_is_left_out(base: Path, tmp_path: Path, sample, spoil: str) -> None:
+    with Store.open(edited(base, tmp_path, f"UPDATE kernel SET {spoil} WHERE label = 'relu'")) as store:
+        assert store.kernels() == store.kernels() == (sample.matmul,)
+        (said,) = store.left_out
+    assert "of table kernel can't be read" in said
+
+
 def test_an_assembly_that_cant_be_read_leaves_the_one_before(base: Path, tmp_path: Path, sample) -> None:
     spoil = "UPDATE grouping SET assembled_samples = '[' WHERE position = (SELECT max(position) FROM grouping)"
     with Store.open(edited(base, tmp_path, spoil), read_only=True) as store:

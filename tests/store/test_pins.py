@@ -117,10 +117,14 @@ def test_how_a_pin_stands(store: Store, run: str, sample) -> None:
     assert standing(8) == (Standing.OK, 10.1, pytest.approx(0.01))
     assert standing(2) == (Standing.FAILED, None, None)
     assert standing(16) == (Standing.UNMEASURED, None, None)
+    assert standing(8) == (Standing.OK, 10.1, pytest.approx(0.01))
     store.record_measurement(sample.ok(8.0, NUM_WARPS=1), run=run)
-    assert standing(8) == (Standing.FASTER, 10.1, pytest.approx(10.1 / 8.0 - 1))
     (found,) = store.pin_standings(apart)
+    assert (found.standing, found.stale, found.us) == (Standing.FASTER, True, 10.1)
     assert found.best_schedule == sample.schedule(NUM_WARPS=1)
+    assert standing(8) == (Standing.SLOWER, 10.1, pytest.approx(10.1 / 8.0 - 1))
+    (found,) = store.pin_standings(apart)
+    assert not found.stale, "who pins what is known to be slower means it"
     other = replace(sample.context, driver="590.0")
     store.record_context(other)
     store.start_run(replace(sample.run_info(), context_key=other.key))
@@ -145,7 +149,7 @@ def test_the_floor_that_the_newest_run_measured_tells_a_pin_from_the_best(store:
         run, [Health(at=1.0, search_share=0.1, gpu_idle_share=0.1, compiling=0, respawns=0, noise_share=0.002)]
     )
     (found,) = store.pin_standings(judge)
-    assert (found.standing, found.noise_share, found.us, found.best_us) == (Standing.FASTER, 0.002, 10.0, 9.95)
+    assert (found.standing, found.noise_share, found.us, found.best_us) == (Standing.SLOWER, 0.002, 10.0, 9.95)
     assert [(mine.median_us, other.samples[0], noise) for mine, other, noise in asked] == [
         (10.0, 9.95, None),
         (10.0, 9.95, 0.002),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.events import RunState
+from engine.events import RunFinished, RunState
 from engine.store import Store, StoreError
 from engine.store.errors import BadRow
 from engine.vocabulary import Failure, FailureKind, Regime, Schedule, Timing
@@ -97,9 +97,46 @@ def test_assemblies_are_found_by_plan_and_schedules(store: Store, run: str, samp
     assert [item.assembled_us for item in store.recorded_groupings(run)] == [31.5, None]
 
 
+def test_a_grouping_that_is_put_together_anew_keeps_no_time_of_other_schedules(store: Store, run: str, sample) -> None:
+    schedules = {sample.matmul.key: sample.schedule(), sample.relu.key: Schedule.of({"BLOCK": 128})}
+    other = {**schedules, sample.relu.key: Schedule.of({"BLOCK": 256})}
+    name = store.record_grouping(run, sample.grouping)
+    for pdl, us in ((False, 40.0), (True, 30.0)):
+        store.record_assembled(name, Timing(us, us, us, (us,)), 1e-4, None, schedules, pdl=pdl)
+    store.record_assembled(name, Timing(35.0, 35.0, 35.0, (35.0,)), 1e-4, None, other)
+    (row,) = store.recorded_groupings(run)
+    assert (row.assembled_us, row.pdl_us, dict(row.schedules)) == (35.0, None, other)
+    assert store.assembled(sample.grouping, sample.context.key, other, pdl=True) is None
+    before = store.assembled(name, sample.context.key, schedules, pdl=True)
+    assert before is not None
+    assert before.timing == Timing(30.0, 30.0, 30.0, (30.0,))
+    assert store.assembled("nowhere/1", sample.context.key, schedules) is None
+
+
+def test_when_a_time_was_taken_is_known_a_regime(path: Path, sample) -> None:
+    clock = iter(range(100, 1000))
+    with Store.open(path, clock=lambda: float(next(clock))) as store:
+        run = sample.begin(store)
+        key, schedule, context = sample.matmul.key, sample.schedule(), sample.context.key
+        assert store.measured_at(key, schedule, context, Regime.RANKING) is None
+        store.record_measurement(sample.ok(), run=run)
+        store.record_measurement(sample.ok(regime=Regime.DEPLOY), run=run)
+        ranking, deploy = (store.measured_at(key, schedule, context, one) for one in (Regime.RANKING, Regime.DEPLOY))
+        assert ranking is not None
+        assert deploy is not None
+        assert 100.0 <= ranking < deploy
+        assert store.measured_at(key, schedule, "another context", Regime.DEPLOY) is None
+
+
+def test_a_summary_from_before_graphs_were_refined_is_read(store: Store, run: str) -> None:
+    names = ("measured", "cached", "failed", "best_us", "sum_us", "assembled_us", "search_share", "gpu_idle_share")
+    store.end_run(run, RunState.FINISHED, json.dumps({**dict.fromkeys(names, 1), "wall_s": 2.0}))
+    (end,) = (event for event in store.events_of(run) if isinstance(event, RunFinished))
+    assert (end.wall_s, end.in_place, end.alone_us) == (2.0, 0, None)
+
+
 SPOILS = [
-    ("UPDATE kernel SET body = ?", lambda s, run, x: s.kernels(), "kernel"),
-    ("UPDATE kernel SET key = ? WHERE label = 'relu'", lambda s, run, x: s.kernels(), "kernel"),
+    ("UPDATE kernel SET body = ?", lambda s, run, x: s.kernel(x[0]), "kernel"),
     ("UPDATE run SET program = ?", lambda s, run, x: s.program(run), "the program of run"),
     ("UPDATE grouping SET plan = ?", lambda s, run, x: s.recorded_groupings(run), "grouping"),
     ("UPDATE measurement SET samples = ?", lambda s, run, x: s.ranking(*x), "the ranking row of kernel"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import zlib
 from pathlib import Path
 from types import ModuleType
@@ -18,6 +19,7 @@ FORMATS: tuple[ModuleType, ...] = (kernel_tuner_cache, t4)
 
 MAX_BYTES = 2**30
 _GZIP = b"\x1f\x8b"
+_NAME_ONE = "name a file of `emmy export`, a Kernel Tuner cache file or a T4 file"
 
 
 def read_results(
@@ -59,20 +61,34 @@ def read_document(path: Path) -> dict[str, object]:
         with gzip.open(path) if packed else path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
-        raise NotResults(f"there is no file {path}") from None
+        raise NotResults(f"there is no file {path}: {_NAME_ONE}") from None
+    except IsADirectoryError:
+        raise NotResults(f"{path} is a folder: {_NAME_ONE}") from None
     except (EOFError, zlib.error, gzip.BadGzipFile):
         raise NotResults(f"{path} is a damaged or cut off gzip file; get it again") from None
     except OSError as error:
-        raise NotResults(f"{path} can't be read: {error.strerror or error}") from None
+        raise NotResults(
+            f"{path} can't be read ({error.strerror or error}): make it readable, or name another"
+        ) from None
     if len(data) > MAX_BYTES:
         raise NotResults(f"{path} holds more than {MAX_BYTES >> 20} MiB of text, which is the most that is read")
     try:
         document = json.loads(data)
     except json.JSONDecodeError as error:
-        what = "it is cut off" if error.pos >= len(error.doc.rstrip()) - 1 else "it is broken"
-        raise NotResults(f"{path} is no complete JSON: {what} at line {error.lineno}") from None
+        raise NotResults(f"{path} is {_broken(error)}; {_NAME_ONE}") from None
     except (ValueError, RecursionError):
-        raise NotResults(f"{path} is no JSON text") from None
+        raise NotResults(f"{path} is no JSON text: {_NAME_ONE}") from None
     if not isinstance(document, dict):
         raise NotResults(f"{path} is JSON, but no object; it is not of a known format")
     return document
+
+
+def _broken(error: json.JSONDecodeError) -> str:
+    """What a text is that is no JSON, and in which line."""
+    if error.pos >= len(error.doc.rstrip()) - 1:
+        return f"no complete JSON: it is cut off at line {error.lineno}"
+    # Python's parser takes these words, but for what follows them
+    word = re.search(r"-?(NaN|Infinity)$", error.doc[: error.pos])
+    if word is not None:
+        return f"no JSON: {word[0]} in line {error.lineno} is no number there"
+    return f"no complete JSON: it is broken at line {error.lineno}"

@@ -174,8 +174,11 @@ def test_a_cut_off_file_is_named_so(tmp_path: Path) -> None:
         read_results(packed)
     with pytest.raises(NotResults, match="there is no file"):
         read_results(tmp_path / "missing")
-    with pytest.raises(NotResults, match="can't be read"):
+    with pytest.raises(NotResults, match="is a folder: name a file of"):
         read_results(tmp_path)
+    cut.write_text('{"us": NaN12}')
+    with pytest.raises(NotResults, match="NaN in line 1 is no number there"):
+        read_results(cut)
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(), st.lists))
