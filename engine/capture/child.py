@@ -16,6 +16,7 @@ from typing import Any
 
 from engine.capture.errors import CaptureError, TorchMissingError
 from engine.capture.target import parse_target
+from engine.extras import install_text
 from engine.ir.json_form import program_to_json
 
 
@@ -47,7 +48,7 @@ def _capture(request: dict[str, Any]) -> str:
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] != "torch":
             raise
-        text = "Capturing a program needs torch, which isn't installed: pip install 'emmy-tui[tune]'."
+        text = f"Capturing a program needs torch, which isn't installed: {install_text('tune')}."
         raise TorchMissingError(text) from None
     _give_way()
     return program_to_json(trace.trace(target, request["device"]))

@@ -12,6 +12,7 @@ from typing import Any
 
 from engine.capture.errors import ModelsMissingError, TargetMissingError
 from engine.capture.meta import one_line
+from engine.extras import install_text
 
 SHIPPED = Path(__file__).resolve().parents[1] / "data" / "models"
 
@@ -32,7 +33,7 @@ def configure(name: str) -> Configured:
         if (error.name or "").split(".")[0] != "transformers":
             raise
         raise ModelsMissingError(
-            "Capturing a Hugging Face model needs transformers, which isn't installed: pip install 'emmy-tui[models]'."
+            f"Capturing a Hugging Face model needs transformers, which isn't installed: {install_text('models')}."
         ) from None
     folder = Path(name).expanduser()
     shipped = None if folder.is_dir() else shipped_facts(name)

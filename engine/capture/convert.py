@@ -6,6 +6,7 @@ runs with values that nobody chose (a random or an empty one) is an input too.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -122,7 +123,9 @@ def _lower(low: Lowering, node: Node, values: dict[Node, Any]) -> Any:
         if not is_callable(node):
             raise
         return call(low, node, arguments, options, _specs(meta))
-    except (GraphError, TypeError) as error:
+    except TypeError:
+        raise UnsupportedOpError(f"{node.target} as it is called here is not supported: no kernel does that.") from None
+    except GraphError as error:
         raise UnsupportedOpError(f"{node.target} as it is called here is not supported: {error}.") from None
     if isinstance(done, Value) and done.shape != tuple(first.shape):
         raise UnsupportedOpError(f"{node.target} gives shape {tuple(first.shape)}, and was read as {done.shape}.")
@@ -176,7 +179,8 @@ def _finish(low: Lowering, program: ExportedProgram, values: dict[Node, Any]) ->
     try:
         graph = low.builder.build(*returned)
     except GraphError as error:
-        raise UnsupportedOpError(f"The program has an {error}: that is not supported.") from None
+        kind, _, cause = re.sub(r"^op \d+ \((.*?)\): ", r"\1: ", str(error)).partition(": ")
+        raise UnsupportedOpError(f"The {kind} of the program is not supported: {cause or error}.") from None
     if not graph.inputs:
         raise NoTensorInputError("The call reads no tensor: create one inside it, e.g. torch.relu(torch.randn(8, 8)).")
     if all(op.kind in ("input", "constant", "view") for op in graph.ops):

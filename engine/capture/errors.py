@@ -8,6 +8,7 @@ CaptureError
 ├── NoTensorInputError       nothing the call reads is a tensor
 ├── UserCodeError            the user's own code raised
 ├── DataDependentError       the program asks for values that exist only at run time
+├── EffectError              the program does something besides computing
 ├── UnsupportedOpError       an op that no kernel is generated for
 ├── UnsupportedTensorError   a dtype, an empty tensor or an output that kernels don't cover
 ├── CaptureTimeoutError      the code ran longer than allowed
@@ -51,6 +52,10 @@ class DataDependentError(CaptureError):
     """The program asks for values that exist only at run time."""
 
 
+class EffectError(CaptureError):
+    """The program does something besides computing."""
+
+
 class UnsupportedOpError(CaptureError):
     """An op that no kernel is generated for."""
 
@@ -86,6 +91,7 @@ ERROR_TYPES: dict[str, type[CaptureError]] = {
         NoTensorInputError,
         UserCodeError,
         DataDependentError,
+        EffectError,
         UnsupportedOpError,
         UnsupportedTensorError,
         CaptureTimeoutError,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import traceback
+from pathlib import Path
 from typing import Any, cast
 
 import torch
@@ -12,6 +15,13 @@ from engine.capture.meta import DATA_TEXT, is_data_dependent, one_line
 
 _KEPT_WHOLE = ("silu", "rms_norm", "scaled_dot_product_attention", "roll")
 """Composite ops that have one name in our graphs, and lose it when torch decomposes them."""
+
+
+_OF_TORCHS_OWN = ("FakeTensor", "FunctionalTensor", "tensor subclass", "data pointer", "HigherOrderOperator", "Proxy")
+_NOT_THE_USERS = (
+    *(str(Path(torch.__file__).parent), str(Path(functools.__file__).parent)),
+    str(Path(__file__).resolve().parents[1]),
+)
 
 
 def export(
@@ -37,7 +47,19 @@ def export(
     except Exception as error:
         if is_data_dependent(error):
             raise DataDependentError(DATA_TEXT) from None
-        raise UnsupportedOpError(f"torch.export can't capture the call: {one_line(error)}.") from None
+        raise UnsupportedOpError(f"torch.export can't capture the call{_cause(error)}.") from None
+
+
+def _cause(error: Exception) -> str:
+    """What it failed at: its words, or, where these are about torch's own parts, the line of code that led there."""
+    if not isinstance(error, AssertionError) and not any(word in str(error) for word in _OF_TORCHS_OWN):
+        return f": {one_line(error)}"
+    lines = [
+        step
+        for step in traceback.extract_tb(error.__traceback__)
+        if step.line and not step.filename.startswith((*_NOT_THE_USERS, "<"))
+    ]
+    return f" at `{lines[-1].line}` ({Path(lines[-1].filename).name}, line {lines[-1].lineno})" if lines else ""
 
 
 def _literals(exported: torch.export.ExportedProgram) -> list[torch.Tensor]:

@@ -60,10 +60,11 @@ def _check_source(target: FileTarget) -> None:
 def _run(path: str) -> dict[str, Any]:
     """The file's names; it is a module of its own, and finds its neighbours as a script would."""
     sys.path.insert(0, str(Path(path).resolve().parent))
-    text = Path(path).read_text(encoding="utf-8")
     try:
-        code = compile(text, path, "exec")
+        code = compile(Path(path).read_bytes(), path, "exec")
     except (SyntaxError, ValueError) as error:
+        if "unicode error" in str(error) or isinstance(error, UnicodeDecodeError):
+            raise TargetSyntaxError(f"{path} is no text in UTF-8: save it as such, or say its encoding.") from None
         raise TargetSyntaxError(f"{path} doesn't parse: {str(error).splitlines()[0]}.") from None
     module = ModuleType(Path(path).stem)
     module.__file__ = path

@@ -19,9 +19,16 @@ from torch.export.graph_signature import InputKind, OutputKind
 from torch.utils import _pytree as pytree
 
 from engine.capture.convert import buffer_changed, convert, created_in
-from engine.capture.errors import CaptureError, DataDependentError, UnsupportedOpError, UnsupportedTensorError
+from engine.capture.errors import (
+    CaptureError,
+    DataDependentError,
+    EffectError,
+    UnsupportedOpError,
+    UnsupportedTensorError,
+)
 from engine.capture.export import allows_tf32, export
 from engine.capture.feeding import CALLED, Feed, part_name
+from engine.capture.leaving import Leaves
 from engine.capture.meta import DATA_TEXT, is_data_dependent
 from engine.capture.quiet import quiet
 from engine.capture.reading import Reading
@@ -79,24 +86,33 @@ def capture_call(
     kwargs: dict[str, Any],
     text: str = "",
     weights: frozenset[int] = frozenset(),
+    *,
+    stops_effects: bool = True,
 ) -> LiveProgram:
     """The program of `function(*args, **kwargs)`, under no_grad. `weights` are positions among its tensors that never
-    change between calls.
+    change between calls. Where only what it computes is wanted, what it does besides needn't be stopped.
 
     Raises CaptureError (one sentence) for what can't be captured, or can't be done by kernels as the call does it.
     """
     feed = Feed.of(function, args, kwargs)
     returned: list[Any] = []
     literals: list[torch.Tensor] = []
-    reading = Reading(any(tensor.requires_grad for tensor in feed.tensors))
+    reading = Reading(any(tensor.requires_grad for tensor in feed.tensors), stops_effects)
     call = _Call(
         function,
         lambda given: feed.refilled(given),
         lambda kept, shape: returned.append((kept, shape)),
         lambda: reading.noted(),
     )
-    with quiet(), _in_the_users_names(feed.labels):
-        exported = export(call, tuple(tensor.detach() for tensor in feed.tensors), literals)
+    try:
+        with quiet(), _in_the_users_names(feed.labels):
+            exported = export(call, tuple(tensor.detach() for tensor in feed.tensors), literals)
+    except Leaves as leaves:
+        raise EffectError(str(leaves)) from None
+    except UnsupportedOpError:
+        if reading.problem:
+            raise DataDependentError(reading.problem) from None
+        raise
     if reading.problem:
         raise DataDependentError(reading.problem)
     _refuse_side_effects(exported)

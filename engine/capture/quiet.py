@@ -13,8 +13,6 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-_TALKATIVE = ("torch.fx.experimental.symbolic_shapes", "torch.export._trace", "torch.fx.experimental.proxy_tensor")
-
 
 class _Elsewhere:
     """A stream that drops what one thread writes, and hands on what others do."""
@@ -37,17 +35,24 @@ def quiet() -> Iterator[None]:
     """In the block nothing of torch's is written to standard error, nor warned of, by this thread."""
     thread = threading.get_ident()
 
-    def is_others(_: logging.LogRecord) -> bool:
-        return threading.get_ident() != thread
+    def is_others(record: logging.LogRecord) -> bool:
+        return threading.get_ident() != thread or record.name.partition(".")[0] != "torch"
 
-    loggers = [logging.getLogger(name) for name in _TALKATIVE]
-    for logger in loggers:
-        logger.addFilter(is_others)
+    handlers = _handlers()
+    for handler in handlers:
+        handler.addFilter(is_others)
     stream: Any = _Elsewhere(sys.stderr) if sys.stderr is not None else None
     try:
         with contextlib.redirect_stderr(stream), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        for logger in loggers:
-            logger.removeFilter(is_others)
+        for handler in handlers:
+            handler.removeFilter(is_others)
+
+
+def _handlers() -> list[logging.Handler]:
+    """All that could write torch's log lines: torch gives many of its loggers handlers of their own."""
+    known = list(logging.root.manager.loggerDict.items())
+    loggers = [one for name, one in known if name.partition(".")[0] == "torch" and isinstance(one, logging.Logger)]
+    return list({id(handler): handler for one in (logging.root, *loggers) for handler in one.handlers}.values())

@@ -8,14 +8,18 @@ some questions have another answer than of the argument itself: whether it is a 
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
+
+from engine.capture.errors import UnsupportedOpError
+from engine.capture.leaving import kept_inside
 
 VALUE_TEXT = (
     "It reads the value of a tensor in Python (.item(), float() or a number made of it), which kernels can't follow."
@@ -36,19 +40,26 @@ _ASKS = frozenset(
     }
 )
 _ASKS_OF_GRADIENTS = frozenset({"requires_grad", "is_leaf"})
+_STANCE = threading.RLock()
+"""torch has one stance for all threads: two that change it at once could leave each other's behind."""
 
 
 class Reading:
     """What was read in the blocks of `noted`, in words; "" if nothing was."""
 
-    def __init__(self, wants_gradients: bool) -> None:
+    def __init__(self, wants_gradients: bool, stops_effects: bool = True) -> None:
         self.problem = ""
+        self._stops_effects = stops_effects
         self._asks = _ASKS | (_ASKS_OF_GRADIENTS if wants_gradients else frozenset())
 
     @contextmanager
     def noted(self) -> Iterator[None]:
-        """Notice what code in the block reads."""
-        with _Operations(self), _Functions(self):
+        """Notice what code in the block reads. Raises UnsupportedOpError for torch.cond and its like, and Leaves.
+
+        torch compiles nothing in it: under a mode it would skip the code, and go on skipping it for good.
+        """
+        inside = kept_inside() if self._stops_effects else nullcontext()
+        with _STANCE, torch.compiler.set_stance("force_eager"), _Operations(self), _Functions(self), inside:
             yield
 
     def operation(self, name: str) -> None:
@@ -68,11 +79,17 @@ def _holds_tensors(args: tuple[Any, ...]) -> bool:
 
 
 class _Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    supports_higher_order_operators = True
+
     def __init__(self, reading: Reading) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._reading = reading
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if not isinstance(func, torch._ops.OpOverload):
+            raise UnsupportedOpError(
+                f"It uses {func.name()}, which takes code as its argument: no kernel is generated for that."
+            )
         self._reading.operation(func._schema.name)
         return func(*args, **(kwargs or {}))
 

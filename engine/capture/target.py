@@ -154,6 +154,8 @@ def source_digest(name: str) -> str:
     """
     file = _FILE_NAME.fullmatch(name)
     path = Path(file["path"]) if file is not None else Path(name).expanduser() / "config.json"
+    if file is None and name.endswith(".py") and Path(name).is_file():
+        raise TargetSyntaxError(f"{name} is a file: name the function or module of it that is meant, as in {name}:f.")
     if not name or (file is None and not Path(name).expanduser().is_dir()):
         if _MODEL_NAME.fullmatch(name) is None:
             raise TargetSyntaxError(
@@ -163,7 +165,11 @@ def source_digest(name: str) -> str:
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()[:_DIGEST_DIGITS]
     except OSError as error:
-        raise TargetMissingError(f"{path} can't be read: {error.strerror or error}.") from None
+        if file is None and isinstance(error, FileNotFoundError):
+            raise TargetMissingError(
+                f"{name} holds no config.json: name the folder of a Hugging Face model, or file.py:function_or_module."
+            ) from None
+        raise TargetMissingError(f"{path} can't be read ({error.strerror or error}): name another.") from None
 
 
 def _source_text(name: str) -> str:

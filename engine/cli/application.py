@@ -84,6 +84,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except BrokenPipeError:  # the reader left, as `| head` does
         discard(sys.stdout)
         code = 0
+    except SystemExit as left:  # what prints the help leaves so when its reader does
+        if not isinstance(left.__context__, BrokenPipeError):
+            raise
+        code = 0
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except Exception as error:

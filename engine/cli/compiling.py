@@ -19,6 +19,7 @@ from engine.cli.subject_options import ChoiceRequest, choose_kernels, opened_sub
 from engine.deploy.asking import ChildError
 from engine.deploy.listing import Called, Listed, called_kernels, compiled_kernels, listed_kernels
 from engine.deploy.subjects import Subject
+from engine.extras import install_text
 from engine.measure import Controls
 from engine.prior import steering
 from engine.store import Store
@@ -49,7 +50,7 @@ def compile_request(request: CompileRequest) -> None:
         programs = [_kernels(request, store, subject) for subject in subjects]
     if request.ptx or request.sass:
         if find_spec("triton") is None:
-            raise refuse("compiling needs triton, which isn't installed: pip install 'emmy-tui[tune]'")
+            raise refuse(f"compiling needs triton, which isn't installed: {install_text('tune')}")
         with failing(ChildError):
             programs = [_compiled(one, sass=request.sass) for one in programs]
     written = _write(request, programs)

@@ -1,4 +1,4 @@
-"""`emmy eval failures`: what went wrong how often, and the knob values that only those candidates share."""
+"""`emmy eval failures`: what went wrong how often, and the knob values that set those candidates apart."""
 
 from __future__ import annotations
 
@@ -57,14 +57,17 @@ def _lines(cluster: FailureCluster, width: int | None) -> list[str]:
     knobs = [f"{knob_word(knob.name, knob.value)} ({share_text(knob.elsewhere)} of others)" for knob in cluster.shared]
     parts = {
         "count": f"{cluster.count} × {', '.join(cluster.kinds)}",
-        "kernels": ", ".join(cluster.kernels),
+        "kernels": ", ".join(f"{one.label} {one.shape} ({one.count})".replace("  ", " ") for one in cluster.by_kernel),
         "cause": cluster.cause,
         "knobs": ", ".join(knobs),
         "lift": f"{cluster.lift:.1f} times likelier with these knobs" if knobs else "",
         "note": cluster.note,
-        "example": cluster.example if cluster.example != cluster.cause else "",
     }
     named = [(name.ljust(LABEL), text) for name, text in parts.items() if text]
+    several = len(cluster.by_kernel) > 1
+    for one in cluster.by_kernel:
+        if one.example != cluster.cause:
+            named.append(("example".ljust(LABEL), f"{one.example} ({one.label})" if several else one.example))
     return [line for name, text in named for line in text_lines(text, width, name, " " * LABEL)]
 
 

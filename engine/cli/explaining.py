@@ -13,13 +13,13 @@ from engine.cli.output import json_text, table_lines, terminal_width, text_lines
 from engine.cli.subject_options import ChoiceRequest, choose_kernels, opened_subjects
 from engine.deploy import Deployment, Evidence, Source, suggestions_for
 from engine.deploy.deployment import KernelChoice, illegal_line_text, kernel_name, regime_of
-from engine.deploy.forks import ForkChoice
+from engine.deploy.forks import ForkChoice, ForkSource
 from engine.deploy.subjects import Subject
 from engine.prior import steering
 from engine.store import Store, StoreError, Suggestion
 from engine.vocabulary import Target
 
-FORKS = ("fork", "answer", "decided by", "us", "row", "runner-up", "its us", "its row")
+FORKS = ("fork", "answer", "decided by", "us", "row", "runner-up", "its us", "chosen's us", "both by", "its row")
 KERNELS = ("kernel", "calls", "decided by", "us", "runner-up's us", "schedule")
 
 
@@ -88,7 +88,9 @@ def _place_text(subject: Subject, chosen: Deployment) -> str:
 
 def times_text(chosen: Deployment) -> str:
     """The times that belong to exactly what is chosen, and what has none."""
-    graph = f"as one graph {us_text(chosen.us)} us" if chosen.us is not None else "not measured as one graph"
+    graph = f"as one graph {us_text(chosen.us)} us" if chosen.us is not None else _unmeasured_text(chosen)
+    if chosen.us is not None and chosen.alone_us is not None:
+        graph += f" (in place: {us_text(chosen.alone_us)} us with each kernel's own best)"
     if chosen.sum_us is not None:
         return f"{graph}, its kernels {us_text(chosen.sum_us)} us"
     untimed = chosen.untimed
@@ -97,10 +99,19 @@ def times_text(chosen: Deployment) -> str:
     return f"{graph}, no sum of its kernels{whose}"
 
 
+def _unmeasured_text(chosen: Deployment) -> str:
+    """What is said in place of the time of the graph; a graph of other schedules decided the forks, if any did."""
+    others = next((item.us for item in chosen.forks if item.source is ForkSource.ASSEMBLED), None)
+    if others is None:
+        return "not measured as one graph"
+    return f"not measured as one graph of these schedules ({us_text(others)} us with those that it was recorded with)"
+
+
 def _fork_row(item: ForkChoice) -> Sequence[object]:
     return (
         *(item.fork, item.answer, item.source.value, item.us, item.row),
-        *(item.runner_up, item.runner_up_us, item.runner_up_row),
+        *(item.runner_up, item.runner_up_us, item.compared_us, item.compared.value if item.compared else ""),
+        item.runner_up_row,
     )
 
 
@@ -122,6 +133,7 @@ def deployment_object(subject: Subject, chosen: Deployment) -> dict[str, object]
         "ptxas": chosen.controls.assembler.identity if chosen.controls is not None else "",
         "notes": list(chosen.notes),
         "assembled_us": chosen.us,
+        "alone_us": chosen.alone_us,
         "sum_us": chosen.sum_us,
         "untimed": chosen.untimed,
         "pdl": chosen.pdl,
@@ -132,7 +144,13 @@ def deployment_object(subject: Subject, chosen: Deployment) -> dict[str, object]
 
 
 def _fork_object(item: ForkChoice) -> dict[str, object]:
-    second = {"answer": item.runner_up, "us": item.runner_up_us, "row": item.runner_up_row}
+    second = {
+        "answer": item.runner_up,
+        "us": item.runner_up_us,
+        "row": item.runner_up_row,
+        "source": item.compared.value if item.compared else None,
+        "chosen_us": item.compared_us,
+    }
     return {
         "fork": item.fork,
         "answer": item.answer,

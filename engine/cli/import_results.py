@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from engine.cli.database import chosen_database, made_whole, telling_left_out
-from engine.cli.errors import complain, refusing
+from engine.cli.errors import FAILED, complain, refusing
 from engine.cli.options import Database, Json
 from engine.cli.output import json_text, printable
 from engine.cli.usage import typed_command
@@ -34,7 +34,7 @@ def import_results(
     """Read schedules or results into a database: all files, or none if one of them can't be read.
 
     Schedules from another GPU or toolchain are suggestions, which the next search tries first, and no evidence.
-    Importing a file again adds what is new in it.
+    Importing a file again adds what is new in it. Exit code 1 where a file's schedules were all left out.
     """
     path = chosen_database(database, False)
     with refusing(StoreError):
@@ -50,6 +50,9 @@ def import_results(
         typer.echo(json_text([*map(_record, found), *map(_received_record, received)]))
     else:
         typer.echo("\n".join(map(printable, [*map(_line, found), *map(_received_line, received)])))
+    asked = [len(one.schedules) + len(one.unread) for one in read if isinstance(one, ScheduleFile)]
+    if any(count and len(one.left_out) >= count for one, count in zip(received, asked, strict=True)):
+        raise typer.Exit(FAILED)
 
 
 def _read(file: Path, kernel: str, gpu: str) -> ScheduleFile | ForeignResults:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
 GAP = "  "
+_OTHER_BYTES = re.compile("[^\\s;,:'\"`()]*[\udc80-\udcff][^\\s;,:'\"`()]*")
 NARROWEST = 24
 """Columns that a wrapped last column keeps, however wide the ones before it are."""
 
@@ -27,8 +29,17 @@ def terminal_width(stream: TextIO) -> int | None:
 
 
 def printable(text: str) -> str:
-    """The text with its control characters made visible: a database or a compiler's message can hold any."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    """The text with its control characters made visible: a database or a compiler's message can hold any.
+
+    A path in other bytes than UTF-8 stands as a shell takes it again: $'name\\xff.db'.
+    """
+    typed = _OTHER_BYTES.sub(lambda word: f"$'{''.join(map(_escaped_byte, word[0]))}'", text)
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in typed)
+
+
+def _escaped_byte(c: str) -> str:
+    """A character between $' and '; Python keeps a byte of a path that is no UTF-8 as one from U+DC80 to U+DCFF."""
+    return f"\\x{ord(c) - 0xDC00:02x}" if "\udc80" <= c <= "\udcff" else "\\\\" if c == "\\" else c
 
 
 def us_text(us: float | None) -> str:

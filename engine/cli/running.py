@@ -22,6 +22,7 @@ from engine.deploy.asking import ChildError, ask_child
 from engine.deploy.comparing import PEER_NAMES, read_knobs
 from engine.deploy.place import has_driver
 from engine.deploy.profiling import profiled_command
+from engine.extras import install_text
 from engine.knobs import BadKnobs
 
 DEFAULT_PEERS = ("eager", "compile")
@@ -55,7 +56,7 @@ def run_request(request: RunRequest) -> None:
     path = chosen_database(request.subject.database, request.subject.demo)
     texts = _texts(request, path)
     if find_spec("torch") is None or find_spec("triton") is None:
-        raise refuse("running a program needs torch and triton, which aren't installed: pip install 'emmy-tui[tune]'")
+        raise refuse(f"running a program needs torch and triton, which aren't installed: {install_text('tune')}")
     if not has_driver():
         raise refuse(NO_GPU)
     found: list[dict[str, Any]] = []

@@ -36,7 +36,13 @@ def summary_lines(snapshot: Snapshot, database: Path, width: int | None) -> list
     if finished is not None:
         lines += ["", *_total_lines(snapshot, finished, programs)]
     path = shlex.quote(str(database))
-    lines += ["", f"database   {path}", f"next       emmy-tui {path}", f"           emmy eval variants --db {path}"]
+    stored = ": a replay stores nothing there, so what is recorded shows" if _replayed(snapshot) else ""
+    lines += [
+        "",
+        f"database   {path}{stored}",
+        f"next       emmy-tui {path}",
+        f"           emmy eval variants --db {path}",
+    ]
     return lines
 
 
@@ -61,6 +67,10 @@ def _total_lines(snapshot: Snapshot, finished: RunFinished, programs: Sequence[P
         if finished.sum_us:
             gap = f" ({100 * (finished.assembled_us / finished.sum_us - 1):+.1f} % against the sum of its kernels)"
         lines.append(f"assembled  {us_text(finished.assembled_us)} us{gap}")
+        if finished.in_place and finished.alone_us is not None:
+            changed = f"{finished.in_place} kernel{'s' if finished.in_place > 1 else ''}"
+            whole = f"with each one's own best it takes {us_text(finished.alone_us)} us"
+            lines.append(f"in place   {changed} with another schedule than alone; {whole}")
     elif finished.sum_us is not None and snapshot.state == RunState.FINISHED:
         lines.append(f"assembled  {_missing_assembled(snapshot, programs)}")
     lines += _noise_lines(snapshot)
@@ -93,7 +103,9 @@ def _controls_lines(snapshot: Snapshot) -> list[str]:
     searched = [comparison for comparison in snapshot.comparisons.values() if comparison.tried]
     won = sum(bool(acf_of(Schedule.from_key(comparison.chosen))) for comparison in searched)
     fit = f"{controls.offered} of {controls.given} files fit ptxas {controls.ptxas}"
-    return [f"controls   {fit}; they won in {won} of {len(searched)} kernels that tried some (`emmy eval acf`)"]
+    aside = f"; {len(controls.set_aside)} times one was set aside, as it only failed" if controls.set_aside else ""
+    won_in = f"they won in {won} of {len(searched)} kernels that tried some{aside}"
+    return [f"controls   {fit}; {won_in} (`emmy eval acf`)"]
 
 
 def _missing_assembled(snapshot: Snapshot, programs: Sequence[ProgramKernels]) -> str:
@@ -123,6 +135,8 @@ def summary_object(snapshot: Snapshot, database: Path, failure: str | None) -> d
         "best_us": finished.best_us if finished else None,
         "sum_us": finished.sum_us if finished else None,
         "assembled_us": finished.assembled_us if finished else None,
+        "in_place": finished.in_place if finished else None,
+        "alone_us": finished.alone_us if finished else None,
         "search_share": finished.search_share if finished else None,
         "gpu_idle_share": finished.gpu_idle_share if finished and not _replayed(snapshot) else None,
         "wall_s": finished.wall_s if finished else None,

@@ -34,6 +34,8 @@ def usage_line(error: Any, arguments: Sequence[str], commands: Sequence[str]) ->
     if value is not None and value not in message:
         message = message.replace("Invalid value for", f"Invalid value {value!r} for", 1)
     message = message[:1].lower() + message[1:].rstrip(".")
+    if message.endswith("is not readable"):
+        return f"{message}: make it readable (chmod u+r), or name another"
     context = getattr(error, "ctx", None)
     named = next((argument for argument in arguments if argument in commands), "")
     command = context.command_path if context is not None else f"emmy {named}".strip()

@@ -3,7 +3,7 @@
 from engine.deploy.carrying import Carried, Received, export_schedules, receive_schedules
 from engine.deploy.database_rows import database_rows
 from engine.deploy.deployment import Deployment, DeploymentError, NoEvidenceError, deployment, deploys_now
-from engine.deploy.evidence import Evidence, Source
+from engine.deploy.evidence import Evidence, Source, fastest_deployed
 from engine.deploy.instructions import ptx_instructions, sass_instructions
 from engine.deploy.knob_report import KnobReport, knob_reports
 from engine.deploy.listing import Listed, compiled_kernels
@@ -20,6 +20,7 @@ from engine.deploy.pinning import (
 )
 from engine.deploy.prior_report import PriorReport, prior_report
 from engine.deploy.python_module import ModuleOrigin, python_module
+from engine.deploy.reproducing import measuring_command
 from engine.deploy.schedule_file import BadScheduleFile, ScheduleFile, is_schedule_file, read_schedule_file
 from engine.deploy.standings import pin_standings
 
@@ -46,8 +47,10 @@ __all__ = [
     "deploys_now",
     "difference_text",
     "export_schedules",
+    "fastest_deployed",
     "is_schedule_file",
     "knob_reports",
+    "measuring_command",
     "pin_context",
     "pin_standings",
     "prior_report",

@@ -8,9 +8,10 @@ call that would need gradients is refused.
 
 from __future__ import annotations
 
+import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from engine.deploy.arguments import Settings, asked_in_python, call_of, checked_
 from engine.deploy.compiled import CompiledFunction, CompiledModule, uncompiled
 from engine.deploy.deployment import Deployment, DeploymentError, NoEvidenceError, UnfollowedPinError
 from engine.deploy.execution import WeightsMoved
-from engine.deploy.guarding import Guard, State, ambient, is_transformed, unsuitable
+from engine.deploy.guarding import Guard, State, ambient, is_transformed, raised_text, unsuitable
 from engine.deploy.keys import keys_of, signature, unfollowed
 from engine.deploy.pinning import SilentFallbackError
 from engine.deploy.sharing import Shared, shared
@@ -54,6 +55,16 @@ class TrainingError(RuntimeError):
     """The call would need gradients."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """A call taken apart: its leaves, the tensors among them, how the leaves lie in it, and keys that are no text."""
+
+    leaves: Sequence[Any]
+    tensors: Sequence[torch.Tensor]
+    structure: Any
+    keys: tuple[object, ...]
+
+
 @dataclass(slots=True)
 class CompiledCall:
     """A function whose calls run as deployments, one a signature. `deployments` are those in use, in order of need.
@@ -75,6 +86,7 @@ class CompiledCall:
     _states: dict[State, int] = field(default_factory=dict)
     _newest: int = 0
     _failures: int = 0
+    _frozen: State | None = None
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def __post_init__(self) -> None:
@@ -88,16 +100,18 @@ class CompiledCall:
         """Run one call. Raises TrainingError where gradients are wanted, and what the function itself raises."""
         if is_transformed():
             return self.function(*args, **kwargs)
-        leaves, tensors, structure = _taken_apart(args, kwargs)
-        odd = unsuitable(tensors)
-        if odd:
-            self._say(odd)
+        taken = self._taken_apart(args, kwargs)
+        if taken is None:
             return self.function(*args, **kwargs)
-        self._refuse_training(tensors)
+        tensors = taken.tensors
         learns = torch.is_grad_enabled()
+        if learns and any(tensor.requires_grad for tensor in tensors):
+            raise TrainingError(self._training_text())
         with torch.no_grad(), self._lock:
             for _ in range(2):
-                key = self._key(args, kwargs, leaves, tensors, structure)
+                key = self._key(taken)
+                if learns and self._trains():
+                    raise TrainingError(self._training_text())
                 entry = self._entry(key, args, kwargs, tensors) if self._follows(tensors, learns) else None
                 if entry is None:
                     break
@@ -111,27 +125,31 @@ class CompiledCall:
 
     def prepare(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """Build the signature of a call without making it."""
-        leaves, tensors, structure = _taken_apart(args, kwargs)
-        odd = unsuitable(tensors)
+        taken = self._taken_apart(args, kwargs)
+        if taken is not None and not is_transformed():
+            with torch.no_grad(), self._lock:
+                key = self._key(taken)
+                if self._follows(taken.tensors, False):
+                    self._entry(key, args, kwargs, taken.tensors)
+
+    def _taken_apart(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> _Taken | None:
+        """What the call is made of; None, and a warning, where it holds what no kernel takes or can't be looked at."""
+        try:
+            leaves, structure = pytree.tree_flatten((tuple(args), dict(kwargs)))
+            tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+            taken = _Taken(leaves, tensors, structure, (*keys_of(args), *keys_of(kwargs)))
+            odd = unsuitable(tensors)
+        except Exception as error:  # an object's own class says what asking for its class does
+            odd = f"an argument can't be looked at: {raised_text(error)}"
         if odd:
             self._say(odd)
-        elif not is_transformed():
-            with torch.no_grad(), self._lock:
-                key = self._key(args, kwargs, leaves, tensors, structure)
-                if self._follows(tensors, False):
-                    self._entry(key, args, kwargs, tensors)
+            return None
+        return taken
 
-    def _key(
-        self,
-        args: Sequence[Any],
-        kwargs: Mapping[str, Any],
-        leaves: Sequence[Any],
-        tensors: Sequence[Any],
-        structure: Any,
-    ) -> tuple[object, ...]:
+    def _key(self, taken: _Taken) -> tuple[object, ...]:
         number = self._number() if self._failures < GIVES_UP else 0
-        keys = (*keys_of(args), *keys_of(kwargs))
-        return number, signature(leaves, tensors, self.fixed), structure, keys, ambient()
+        of_arguments = signature(taken.leaves, taken.tensors, self.fixed)
+        return number, of_arguments, taken.structure, taken.keys, ambient()
 
     def _follows(self, tensors: Sequence[torch.Tensor], learns: bool) -> bool:
         problem = unfollowed(self._state, tensors, self.fixed, learns) if self._state is not None else ""
@@ -237,14 +255,21 @@ class CompiledCall:
     def _warn(self, sentence: str) -> None:
         if sentence not in self._said:
             self._said.add(sentence)
-            warnings.warn(sentence, stacklevel=5)
+            warnings.warn(sentence, stacklevel=_levels_to_caller())
 
-    def _refuse_training(self, tensors: Iterable[torch.Tensor]) -> None:
-        if not torch.is_grad_enabled():
-            return
-        own = self.function.parameters() if isinstance(self.function, nn.Module) else ()
-        if any(tensor.requires_grad for tensor in (*tensors, *own)):
-            raise TrainingError(self._training_text())
+    def _trains(self) -> bool:
+        """Whether a parameter of the module wants gradients. Asked once a state that holds them all, as a change of
+        one is another state; where the state isn't looked at, at every call."""
+        if not isinstance(self.function, nn.Module):
+            return False
+        state = self._state if self._failures < GIVES_UP else None
+        if state is None or state is not self._frozen:
+            own = list(self.function.parameters())
+            if any(weight.requires_grad for weight in own):
+                return True
+            watched = state is not None and not state.problem and state.ids.issuperset(map(id, own))
+            self._frozen = state if watched else None
+        return False
 
     def _training_text(self) -> str:
         return (
@@ -313,10 +338,12 @@ def emmy_backend(
     return made
 
 
-def _taken_apart(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], list[torch.Tensor], Any]:
-    """The leaves of a call, the tensors among them, and how the leaves lie in it."""
-    leaves, structure = pytree.tree_flatten((tuple(args), dict(kwargs)))
-    return leaves, [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)], structure
+def _levels_to_caller() -> int:
+    """How far up, from who asks, the code lies that made the call: neither ours nor torch's."""
+    level, frame = 0, sys._getframe(1)
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in ("engine", "torch"):
+        level, frame = level + 1, frame.f_back
+    return level + 1
 
 
 def _fixed(module: torch.fx.GraphModule) -> frozenset[int]:

@@ -269,5 +269,5 @@ def _wrong(launch: Launch, case: Case) -> str:
     poison(case.written, case.poison_byte)
     launch()
     found = compare(case.outputs, case.references)
-    failure = less_exact_than_eager(found, case.eager, [str(output.dtype) for output in case.outputs])
+    failure = less_exact_than_eager(found, case.eager, [str(output.dtype) for output in case.outputs], case.rounding)
     return failure.cause if failure else ""

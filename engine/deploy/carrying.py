@@ -16,6 +16,7 @@ from engine import __version__
 from engine.codegen import acf_of, illegal_because
 from engine.deploy.controls import controls_unusable_because
 from engine.deploy.pinning import difference_text, in_place_of, renamed
+from engine.deploy.reproducing import measuring_command
 from engine.deploy.schedule_file import FileSchedule, ScheduleFile, schedule_file_text, sorted_schedules
 from engine.ir.kernel import Kernel
 from engine.store import PinChange, Store, StoredPin, StoreError, Suggestion
@@ -74,11 +75,13 @@ def export_schedules(store: Store, kernel_text: str, what: Carried, command: str
             continue
         found |= {(key, one.context.key, one.schedule.key): one for one in own}
     used = {one.context.key for one in found.values()}
+    measuring = [measuring_command(store, key, one.context.key, one.schedule) for (key, _, _), one in found.items()]
+    tuning = [run.command for run in store.runs() if run.command and run.context_key in used]
     content = ScheduleFile(
         kernels,
         sorted_schedules(list(found.values())),
         {key: store.target(key) for key in used},
-        tuple(dict.fromkeys(run.command for run in store.runs() if run.command and run.context_key in used)),
+        tuple(dict.fromkeys(command for command in (*measuring, *tuning) if command)),
         controls=_names(store, [one.schedule for one in found.values()]),
     )
     text = schedule_file_text(content, emmy=__version__, command=command, at=time.time())

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from engine.codegen import acf_of
+from engine.extras import install_text
 from engine.measure import Assembler, Controls, ControlsError, ControlsFile, candidates, read_assembler
 from engine.store import Store, StoreError
 from engine.vocabulary import Context, Schedule
@@ -51,7 +52,7 @@ class ControlsHere:
             return self._trouble or f"{self._ptxas} is not the ptxas {version} that its controls were measured with"
         return (
             f"the ptxas {version} that its controls were measured with isn't here: name it with ptxas or --ptxas, or"
-            " pip install 'emmy-tui[acf]'"
+            f" {install_text('acf')}"
         )
 
     def unusable_because(self, schedule: Schedule, store: Store, context_key: str) -> str:

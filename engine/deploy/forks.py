@@ -32,7 +32,9 @@ class ForkChoice:
     """One structural fork: `us` is the time of the program with this answer, `row` the recorded grouping's id.
 
     `runner_up` is the fastest recorded grouping with another answer there: its answer, time and row ("", None and ""
-    where no other answer was recorded). A predicted fork has no row.
+    where no other answer was recorded). A predicted fork has no row. `compared` says what `runner_up_us` is, and
+    `compared_us` is the same of the chosen answer, None where it has none: a graph and a sum of kernels are no two
+    times of one thing.
     """
 
     fork: str
@@ -44,12 +46,16 @@ class ForkChoice:
     runner_up: str = ""
     runner_up_us: float | None = None
     runner_up_row: str = ""
+    compared: ForkSource | None = None
+    compared_us: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class FoundGrouping:
     """A grouping with what decided its forks; times are those that it was recorded with, in us, and belong to
-    `schedules`, by structural key ({} where the recording doesn't say)."""
+    `schedules`, by structural key ({} where the recording doesn't say). `row` is the recorded grouping's id.
+    What was measured up to `known_until`, in seconds since 1970, a run knew when it put graphs of the program together.
+    """
 
     grouping: Grouping
     forks: tuple[ForkChoice, ...]
@@ -57,6 +63,8 @@ class FoundGrouping:
     us: float | None = None
     sum_us: float | None = None
     schedules: Mapping[str, Schedule] = field(default_factory=dict)
+    row: str = ""
+    known_until: float = 0.0
 
 
 def grouping_candidates(
@@ -89,7 +97,10 @@ def _recorded(program: Program, store: Store, context_key: str) -> FoundGrouping
         return None
     with_pdl = best.pdl_us is not None and best.pdl_us == best.whole_us
     forks = tuple(_fork_choice(option, best, rows) for option in best.decisions)
-    return FoundGrouping(best.grouping, forks, with_pdl, best.whole_us, best.sum_us, best.schedules)
+    ended = {run.id: run.ended_at or run.started_at for run in store.runs()}
+    known_until = max((ended.get(_run_of(row), 0.0) for row in rows if row.whole_us is not None), default=0.0)
+    found = (best.grouping, forks, with_pdl, best.whole_us, best.sum_us, best.schedules)
+    return FoundGrouping(*found, best.id, known_until)
 
 
 def recorded_groupings(program: Program, store: Store, context_key: str) -> Iterator[RecordedGrouping]:
@@ -114,6 +125,10 @@ def recorded_groupings(program: Program, store: Store, context_key: str) -> Iter
                 yield replace(row, grouping=grouping)
 
 
+def _run_of(row: RecordedGrouping) -> str:
+    return row.id.rpartition("/")[0]
+
+
 def _fastest(rows: Sequence[RecordedGrouping]) -> RecordedGrouping | None:
     """The fastest graph; where none was timed as a whole, the smallest sum."""
     whole = [row for row in rows if row.whole_us is not None]
@@ -129,16 +144,24 @@ def _fork_choice(option: Option, best: RecordedGrouping, rows: Sequence[Recorded
     others = [row for row in rows if any(_decision(o)[0] == fork and o != option for o in row.decisions)]
     second = _fastest(others)
     assembled = best.whole_us is not None
-    return ForkChoice(
+    chosen = ForkChoice(
         fork,
         answer,
         ForkSource.ASSEMBLED if assembled else ForkSource.SUM,
         _time(best),
         Regime.DEPLOY if assembled else Regime.RANKING,
         best.id,
-        next((_decision(o)[1] for o in second.decisions if _decision(o)[0] == fork), "") if second else "",
-        _time(second) if second else None,
-        second.id if second else "",
+    )
+    if second is None:
+        return chosen
+    whole = assembled and second.whole_us is not None
+    return replace(
+        chosen,
+        runner_up=next((_decision(o)[1] for o in second.decisions if _decision(o)[0] == fork), ""),
+        runner_up_us=second.whole_us if whole else second.sum_us,
+        runner_up_row=second.id,
+        compared=ForkSource.ASSEMBLED if whole else ForkSource.SUM,
+        compared_us=best.whole_us if whole else best.sum_us,
     )
 
 
@@ -146,7 +169,10 @@ def _walked(program: Program, store: Store, context_key: str, target: Target, pr
     """The forks answered one after the other by what is known or predicted of the kernels that an answer makes."""
     grouping, steps = walk_forks(program.graph, store, context_key, target, prior)
     forks = tuple(
-        ForkChoice(step.fork, step.answer, ForkSource.PRIOR, step.us, None, "", step.runner_up, step.runner_up_us)
+        ForkChoice(
+            *(step.fork, step.answer, ForkSource.PRIOR, step.us, None, "", step.runner_up, step.runner_up_us, ""),
+            *((ForkSource.PRIOR, step.us) if step.runner_up else (None, None)),
+        )
         for step in steps
     )
     return FoundGrouping(grouping, forks)

@@ -20,6 +20,7 @@ from engine.deploy.kinds import odd_kind
 from engine.deploy.reaching import Reach
 from engine.deploy.restoring import Holder, Saved
 from engine.deploy.watching import Watch
+from engine.runtime import one_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,11 @@ class Guard:
     def state(self) -> State:
         """What the function reaches now; the same object as before while nothing of it changed."""
         if self._last is None or not self._last[0].holds():
-            reach = Reach(self._codes, None).from_(self.function)
+            reach = Reach(self._codes, None)
+            try:
+                reach.from_(self.function)
+            except Exception as error:  # an object's own class says what asking for an attribute does
+                return State((), f"an object that it reaches can't be looked at: {raised_text(error)}")
             tensors = tuple(reach.watch.tensors)
             marks, ids = tuple(reach.marks), frozenset(map(id, tensors))
             self._last = reach.watch, State(marks, reach.problem, tensors, frozenset(reach.names), ids)
@@ -59,6 +64,12 @@ class Guard:
         holders: list[Holder] = []
         Reach(self._codes, holders).from_(self.function)
         return Saved(holders)
+
+
+def raised_text(error: Exception) -> str:
+    """What an object's own code raised, in words."""
+    text = one_line(str(error))
+    return f"its own code raised {type(error).__name__}{f' ({text})' if text else ''}"
 
 
 def ambient() -> tuple[object, ...]:

@@ -30,7 +30,7 @@ from torch import nn
 from torch.fx._lazy_graph_module import _LazyGraphModule
 
 from engine.deploy.codes import Said, imported, names_of_getter, said
-from engine.deploy.compiled import HOOKS
+from engine.deploy.compiled import HOOKS, CompiledModule
 from engine.deploy.kinds import (
     ASKED,
     BINDING,
@@ -255,7 +255,7 @@ class Reach:
                 self._look(value, name)
 
     def _module(self, module: nn.Module) -> None:
-        if root_of(type(module)) == _OWN:
+        if isinstance(module, CompiledModule):
             self._look(module.original, "")
             for name in HOOKS:
                 self._look(module.__dict__.get(name), name)

@@ -133,10 +133,12 @@ def capture_unchanged(
 ) -> tuple[LiveProgram, bool]:
     """The program of a call, and whether a weight of it wants gradients; the function stays as it is.
 
+    With `state` the call stands for one of the user's, and what it does besides computing is refused.
+
     Raises CaptureError, and Unsuitable for a tensor that the state doesn't hold.
     """
     with _unchanged(function):
-        live = capture_call(function, args, kwargs, text, fixed)
+        live = capture_call(function, args, kwargs, text, fixed, stops_effects=state is not None)
     return live, _all_watched(live, state) if state is not None else False
 
 

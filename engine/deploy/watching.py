@@ -133,7 +133,7 @@ class Watch:
                 and all(getattr(item, name, ABSENT) is value for item, name, value in self._slots)
                 and all(raw(item) == kept for item, kept in self._arrays)
             )
-        except (RuntimeError, ValueError):  # another thread changes it just now; a cell is empty
+        except Exception:  # another thread changes it just now; a cell is empty; an object raises what it likes
             return False
 
     def _now(self) -> list[list[object]]:

@@ -68,7 +68,7 @@ def test_a_folder_gives_its_own_configuration(tmp_path: Path) -> None:
     path.write_text(json.dumps({"model_type": kind, **facts, "num_hidden_layers": 3}))
     with pytest.raises(TargetMissingError, match="has changed"):
         trace(target, "cuda")
-    with pytest.raises(TargetMissingError, match=r"config.json can't be read: No such file"):
+    with pytest.raises(TargetMissingError, match=r"holds no config.json: name the folder"):
         parse_target(str(tmp_path.parent), TargetOptions())
 
 

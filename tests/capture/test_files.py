@@ -87,7 +87,7 @@ def test_a_function_gives_the_tensors_among_its_results(folder: Path) -> None:
 
 
 def test_dtypes_that_do_not_fit_are_one_sentence(folder: Path) -> None:
-    with pytest.raises(UnsupportedOpError, match=r"an op 4 \(matmul\): multiplies bfloat16 by float32"):
+    with pytest.raises(UnsupportedOpError, match="matmul of the program is not supported: multiplies bfloat16 by"):
         captured(folder, "Block")
 
 
@@ -137,3 +137,22 @@ def test_what_a_file_lacks_is_one_sentence(
     with pytest.raises(error, match=sentence) as raised:
         captured(folder, attribute, text, name="lacking")
     assert "\n" not in str(raised.value)
+
+
+def test_a_file_in_another_encoding_says_so_and_one_that_names_it_is_read(folder: Path) -> None:
+    text = "SCALE = 'Maß'\nimport torch\ndef f(x): return x + 1\ndef example_inputs(): return torch.ones(3)\n"
+    path = folder / "latin.py"
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(TargetSyntaxError, match=r"latin\.py is no text in UTF-8"):
+        trace(parse_target(f"{path}:f", TargetOptions()), "cuda")
+    path.write_bytes(f"# coding: latin-1\n{text}".encode("latin-1"))
+    assert trace(parse_target(f"{path}:f", TargetOptions()), "cuda").graph.inputs
+
+
+def test_a_file_or_folder_alone_is_told_what_else_to_name(folder: Path) -> None:
+    path = folder / "alone.py"
+    path.write_text("def f(x): return x")
+    with pytest.raises(TargetSyntaxError, match=r"alone\.py is a file: name the function .*, as in .*alone\.py:f\.$"):
+        parse_target(str(path), TargetOptions())
+    with pytest.raises(TargetMissingError, match=r"holds no config\.json: name the folder of"):
+        parse_target(str(folder), TargetOptions())

@@ -105,13 +105,13 @@ def _hide(package: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_without_torch_the_way_out_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _hide("torch", tmp_path, monkeypatch)
-    with pytest.raises(TorchMissingError, match=r"pip install 'emmy-tui\[tune\]'"):
+    with pytest.raises(TorchMissingError, match=r"pip install '\.\[tune\]'"):
         capture(ADD)
 
 
 def test_without_transformers_the_way_out_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _hide("transformers", tmp_path, monkeypatch)
-    with pytest.raises(ModelsMissingError, match=r"pip install 'emmy-tui\[models\]'"):
+    with pytest.raises(ModelsMissingError, match=r"pip install '\.\[models\]'"):
         capture("gpt2", TargetOptions(layer=0))
 
 

@@ -30,7 +30,7 @@ def test_only_this_threads_words_are_dropped(capsys: pytest.CaptureFixture[str])
         print("after", file=sys.stderr)
     assert capsys.readouterr().err == "theirs\nafter\n"
     assert not caught
-    assert not logging.getLogger("torch.export._trace").filters
+    assert not any(handler.filters for handler in logging.getLogger("torch.export").handlers)
 
 
 class Counted(nn.Module):
@@ -62,4 +62,37 @@ def test_an_error_speaks_the_users_names_and_nothing_else_is_said(what: str, cap
     said = str(raised.value)
     assert words in said
     assert not any(name in said for name in ("_called", "tensors_", "lifted", "Sym"))
+    assert capfd.readouterr().err == ""
+
+
+class Hearing(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__()
+        self.heard: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.heard.append(f"{record.name}: {record.getMessage()}")
+
+
+@pytest.mark.parametrize("name", ["torch", "torch._subclasses.fake_tensor", "torch.export", "torch.not_there_yet"])
+def test_no_logger_of_torchs_is_heard_meanwhile_and_the_users_are(name: str) -> None:
+    hearing, users = Hearing(), logging.getLogger("tests.capture.quiet")
+    heard_at = (logging.root, logging.getLogger("torch"), logging.getLogger(name))
+    for logger in heard_at:
+        logger.addHandler(hearing)
+    try:
+        with quiet():
+            logging.getLogger(name).error("ours")
+            users.error("theirs")
+        logging.getLogger(name).error("after")
+    finally:
+        for logger in heard_at:
+            logger.removeHandler(hearing)
+    assert list(dict.fromkeys(hearing.heard)) == ["tests.capture.quiet: theirs", f"{name}: after"]
+
+
+@pytest.mark.parametrize("other", [torch.zeros(4, dtype=torch.bool), torch.zeros(3, dtype=torch.bool)])
+def test_what_torch_refuses_is_one_sentence(other: torch.Tensor, capfd: pytest.CaptureFixture[str]) -> None:
+    with torch.no_grad(), pytest.raises(CaptureError):
+        capture_call(lambda a, b: a - b, (torch.zeros(4, dtype=torch.bool), other), {})
     assert capfd.readouterr().err == ""

@@ -6,8 +6,10 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from torch._higher_order_ops.while_loop import while_loop
+from torch.nn.attention.flex_attention import flex_attention
 
-from engine.capture.errors import DataDependentError
+from engine.capture.errors import DataDependentError, UnsupportedOpError
 from engine.capture.live import capture_call
 from engine.capture.reading import VALUE_TEXT
 
@@ -55,3 +57,51 @@ def test_tensors_that_are_computed_with_are_inputs_and_one_given_twice_is_one() 
     assert len(capture_call(lambda x: (x * HELD).clamp(max=HELD), (X,), {}).sources) == 2
     assert capture_call(lambda a, b: a * 2.0 if a is b else a * b, (X, X), {}).sources == (0,)
     assert capture_call(lambda a, b: a * 2.0 if a is b else a * b, (X, X.clone()), {}).sources == (0, 1)
+
+
+def branching(x: torch.Tensor) -> torch.Tensor:
+    made: torch.Tensor = torch.cond(x.sum() > 0, lambda a: a * 2.0, lambda a: a - 1.0, (x,))
+    return made
+
+
+def looping(x: torch.Tensor) -> torch.Tensor:
+    made: torch.Tensor = while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a * 2.0), (torch.zeros((), dtype=int), x))[
+        1
+    ]
+    return made
+
+
+def attending(x: torch.Tensor) -> torch.Tensor:
+    whole = x.expand(1, 1, 4, 4)
+    made: torch.Tensor = flex_attention(whole, whole, whole, score_mod=lambda s, b, h, q, k: s + (q - k))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("name", "function"), [("cond", branching), ("while_loop", looping), ("flex_attention", attending)]
+)
+@pytest.mark.filterwarnings("ignore")
+def test_code_as_an_argument_is_refused_and_torch_compiles_it_afterwards(
+    name: str, function: Callable[[torch.Tensor], torch.Tensor]
+) -> None:
+    with torch.no_grad():
+        with pytest.raises(UnsupportedOpError) as refused:
+            capture_call(function, (X,), {})
+        assert (
+            str(refused.value) == f"It uses {name}, which takes code as its argument: no kernel is generated for that."
+        )
+        assert function(X).shape[-2:] == X.shape
+
+
+def test_what_the_code_compiles_itself_is_compiled_later_all_the_same() -> None:
+    compiled: list[object] = []
+
+    def backend(graph: torch.fx.GraphModule, _: object) -> torch.fx.GraphModule:
+        compiled.append(graph)
+        return graph
+
+    inner = torch.compile(lambda x: x.sin() * 2.0, backend=backend)
+    assert capture_call(lambda x: inner(x) + 1.0, (X,), {}).sources == (0,)
+    assert not compiled
+    inner(X)
+    assert len(compiled) == 1

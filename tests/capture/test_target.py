@@ -74,7 +74,7 @@ def test_code_stays_code_even_with_a_comment_that_looks_like_options() -> None:
         ("", {}, TargetSyntaxError, "no model's id"),
         (LINE, {}, TargetSyntaxError, "is said by --layer"),
         ("gpt2\x1b", {}, TargetSyntaxError, "is said by --layer"),
-        ("missing.py:f", {}, TargetMissingError, "missing.py can't be read: No such file"),
+        ("missing.py:f", {}, TargetMissingError, "missing.py can't be read (No such file"),
         ("missing.py:f", {"layer": 0}, TargetOptionError, "name the layer itself"),
         ("gpt2", {"dtype": "int8"}, TargetOptionError, "bfloat16, float16, float32"),
         ("gpt2", {"seq_len": 0}, TargetOptionError, "from 1 to"),

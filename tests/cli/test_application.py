@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from engine import __version__
 from engine.cli import application as application_module
 from engine.cli.application import application, main
 from engine.cli.errors import log_path
+from engine.cli.usage import usage_line
 
 CALL = "from engine.cli import main; main()"
 
@@ -135,6 +137,26 @@ def test_ctrl_c_before_a_run_leaves_with_130(monkeypatch: pytest.MonkeyPatch) ->
 def test_only_the_typed_command_is_registered() -> None:
     assert [command.name for command in application(["tune", "-v"]).registered_commands] == ["tune"]
     assert {command.name for command in application([]).registered_commands} >= {"tune", "doctor", "import"}
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["tune", "--help"], ["eval", "variants", "-h"]])
+def test_a_reader_that_leaves_the_help_is_no_error(arguments: list[str]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run([sys.executable, "-c", CALL, *arguments], stdout=writing, stderr=subprocess.PIPE, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_path_that_may_not_be_read_is_told_what_to_do() -> None:
+    class Unreadable(Exception):
+        param, ctx = None, None
+
+        def format_message(self) -> str:
+            return "Invalid value for '--db': Path 'no.db' is not readable."
+
+    line = usage_line(Unreadable(), ["pins", "--db", "no.db"], ["pins"])
+    assert line.endswith("Path 'no.db' is not readable: make it readable (chmod u+r), or name another")
 
 
 @pytest.mark.parametrize("form", [(), ("--json",)], ids=["table", "json"])

@@ -42,6 +42,9 @@ def test_schedules_travel(database: Path, tmp_path: Path, capsys: pytest.Capture
     assert [one["gpu"] for one in explained["suggestions"]] == ["NVIDIA H200"]
     assert leave("import", file, "--db", database) == 0
     assert "0 new results" in capsys.readouterr().out
+    file.write_text(file.read_text().replace('"NUM_WARPS": ', '"NUM_WARPS": 3'))
+    assert leave("import", file, "--db", database) == 1
+    assert "1 left out" in capsys.readouterr().out
 
 
 def test_databases_merge(database: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

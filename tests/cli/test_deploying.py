@@ -268,7 +268,7 @@ def an_answer() -> dict[str, Any]:
         "kernels_launched": 3,
         "skipped": {"helion": "it isn't installed"},
         "whole": timed,
-        "ceilings": Ceilings(4000.0, (("bf16", 800.0),), 6000.0, 50 << 20).text,
+        "ceilings": Ceilings(4000.0, (("bf16", 800.0),), 6000.0, 50 << 20, 4600.0, 7000.0).text,
         "kernels": [
             {**facts, **work, **floor, **timed},
             {**facts, **work, **floor, "label": "bad", "failure": "relative error 1"},
@@ -283,7 +283,7 @@ def test_a_bench_is_printed_with_ratios_intervals_and_what_was_skipped() -> None
         "2.50",
         "slower",
         "x floor",
-        "4000 GB/s",
+        "4000 GB/s, and of reading alone, 4600 GB/s (6000 GB/s within the L2)",
         "800 TFLOP/s in bf16",
         "bad: relative error 1",
         "faster",

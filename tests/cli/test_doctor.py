@@ -60,7 +60,7 @@ def test_a_bare_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str], monk
     said(monkeypatch, "a library's banner\n" + json.dumps(BARE) + "\n")
     assert leave() == 0
     text = capsys.readouterr().out
-    assert "no torch: tuning is off; browsing and replay work; pip install 'emmy-tui[tune]'" in text
+    assert "no torch: tuning is off; browsing and replay work; pip install '.[tune]' in Emmy's folder" in text
     assert "none yet" in text
     assert not (tmp_path / "xdg_data_home").exists()
 

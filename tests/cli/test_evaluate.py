@@ -77,7 +77,7 @@ def test_failures_in_a_pipe(recorded: Path, capsys: pytest.CaptureFixture[str]) 
     assert leave("failures", "--db", str(recorded)) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "count     3 × out of shared memory"
-    assert lines[1] == "kernels   matmul"
+    assert lines[1] == "kernels   matmul 512x512x512 float32 (3)"
     assert "knobs     BLOCK_M=256 (0.0 % of others)" in lines
     assert "example   Required: 262144, Hardware limit: 232448" in lines
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import subprocess
 from collections.abc import Callable
 from typing import TextIO
 
@@ -46,6 +48,15 @@ def test_cells() -> None:
 
 def test_control_characters_are_made_visible() -> None:
     assert printable("a\x1b[31mb\n\u202ec") == "a\\x1b[31mb\\n\\u202ec"
+
+
+def test_a_path_in_other_bytes_stands_as_a_shell_takes_it() -> None:
+    name = os.fsdecode(b"/data/k\\\xff\xe9.db")
+    said = printable(f"there is no database at {name}; name another")
+    assert said == r"there is no database at $'/data/k\\\xff\xe9.db'; name another"
+    word = said.removeprefix("there is no database at ").partition(";")[0]
+    shown = subprocess.run(["bash", "-c", f"printf %s {word}"], capture_output=True, check=True, env={"LC_ALL": "C"})
+    assert os.fsdecode(shown.stdout) == name
 
 
 def test_numbers_stand_right_and_text_left() -> None:

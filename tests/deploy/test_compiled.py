@@ -6,7 +6,7 @@ import copy
 import inspect
 import pickle
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from torch import nn
 from torch.nn.modules.module import register_module_forward_hook
 
 import engine
+from engine.deploy.backend import TrainingError
 from engine.deploy.guarding import Guard
 from engine.store import Store
 
@@ -55,6 +56,36 @@ class Scaled(nn.Module):
 
     def set_extra_state(self, state: float) -> None:
         self.scale = state
+
+
+class Counted(Scaled):
+    """It counts how often it is asked for its parameters."""
+
+    asked = 0
+
+    def parameters(self, recurse: bool = True) -> Iterator[nn.Parameter]:
+        Counted.asked += 1
+        return super().parameters(recurse)
+
+
+def test_parameters_are_asked_whether_they_train_where_one_may_have_changed(compiled: Callable[..., Any]) -> None:
+    module, x = Counted().requires_grad_(False), torch.randn(2, 8)
+    call = compiled(module)
+    Counted.asked = 0
+    with torch.enable_grad():
+        for _ in range(4):
+            assert torch.equal(call(x), module(x))
+        assert Counted.asked == 1
+        module.weight.requires_grad_(True)
+        for _ in range(2):
+            with pytest.raises(TrainingError, match="doesn't train"):
+                call(x)
+        module.weight.requires_grad_(False)
+        assert torch.equal(call(x), module(x))
+        module.weight = nn.Parameter(torch.zeros(8))
+        with pytest.raises(TrainingError, match="doesn't train"):
+            call(x)
+    assert torch.equal(call(x), module(x))
 
 
 def test_a_parent_walks_the_compiled_module_as_the_module(compiled: Callable[..., Any]) -> None:

@@ -7,6 +7,7 @@ import copy
 import functools
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -225,3 +226,30 @@ def test_what_a_compiled_function_keeps_of_itself_is_no_state_of_one_that_calls_
     before = guard.state()
     inner.call.builds += 1
     assert guard.state() == before
+
+
+class Closed:
+    """Knows its own names alone."""
+
+    def __getattribute__(self, name: str) -> float:
+        return {"factor": 2.0}[name]
+
+
+CLOSED = Closed()
+
+
+def test_what_an_object_raises_when_it_is_looked_at_is_said_and_eager_runs() -> None:
+    def holding(x: torch.Tensor) -> torch.Tensor:
+        return x * CLOSED.factor
+
+    x = torch.ones(4)
+    calls = {holding: (x,), lambda x, held: x * held.factor: (x, CLOSED)}
+    for function, words in zip(calls, ("an object that it reaches", "an argument"), strict=True):
+        compiled = engine.compile(function)
+        with (
+            torch.no_grad(),
+            pytest.warns(UserWarning, match=f"{words} can't be looked at: its own code raised") as said,
+        ):
+            results = [compiled(*calls[function]) for _ in range(3)]
+        assert all(torch.equal(result, x * 2.0) for result in results)
+        assert [Path(warning.filename) for warning in said] == [Path(__file__)]

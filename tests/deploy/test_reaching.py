@@ -29,6 +29,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.capture import parse_target
+from engine.capture.binding import bind_target
 from engine.deploy.guarding import Guard
 from engine.deploy.kinds import typed
 from engine.deploy.reaching import LARGEST
@@ -343,3 +345,18 @@ def test_numbers_are_equal_by_their_bits(a: float, b: float) -> None:
     assert (typed(a) == typed(b)) is same
     assert typed(a) != typed(complex(a)) != typed(complex(b, 1.0))
     assert (typed(slice(a)) == typed(slice(b))) is same
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "F.gelu(F.linear(torch.randn(8, 16), torch.randn(32, 16), torch.randn(32)))",
+        "torch.nn.Linear(16, 32)(torch.randn(8, 16))",
+        "(lambda layer, x: layer(x) + layer(2 * x))(torch.nn.Linear(16, 16), torch.randn(8, 16))",
+    ],
+)
+def test_a_program_that_was_typed_is_reached_as_any_other(code: str) -> None:
+    bound = bind_target(parse_target(code), "cpu")
+    state = Guard(bound.function).state()
+    assert not state.problem
+    assert Guard(bound.function).state().marks == state.marks
