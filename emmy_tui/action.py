@@ -50,7 +50,8 @@ class Now:
     changed a pin, `filtered` that a filter is on, `corners` counts the forbidden ones,
     `compiles` what compiles now; `middle` is the panel in the middle of the Live tab. `lines` counts those of the
     focused list; `compared` says that two runs are, `trained` that a prior's training is known, `reading` that the
-    rest of the rows is still on its way. `row` is the one under the cursor of the tab's list.
+    rest of the rows is still on its way. `unwritable` says why the database can't be written, where that isn't a wish.
+    `row` is the one under the cursor of the tab's list.
     """
 
     mode: Mode | None = None
@@ -77,6 +78,7 @@ class Now:
     trained: bool = True
     reading: bool = False
     returns: bool = False
+    unwritable: str = ""
     row: Row = Row()
 
 

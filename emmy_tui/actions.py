@@ -27,7 +27,7 @@ from emmy_tui.action import (
 from emmy_tui.compare_actions import COMPARE_ACTIONS
 from emmy_tui.move_actions import MOVE_ACTIONS
 from emmy_tui.prior_actions import PRIOR_ACTIONS
-from emmy_tui.row_actions import ROW_ACTIONS
+from emmy_tui.row_actions import ROW_ACTIONS, no_row
 from emmy_tui.source import Mode
 from emmy_tui.steer_actions import STEER_ACTIONS
 
@@ -292,14 +292,14 @@ ACTIONS: tuple[Action, ...] = (
         footer=21,
     ),
     on_tabs(
-        (LIVE,),
+        (LIVE, VARIANTS),
         "why",
         ("i",),
         "Why",
-        "Why the search took or passed over this node: Q, U, prior, rank, evidence",
+        "Why the search took or passed over this node or variant: Q, U, prior, rank, evidence",
         Group.VIEW,
-        lambda now: now.nodes > 0,
-        _no_tree,
+        lambda now: now.nodes > 0 if now.tab == LIVE else now.items > 0,
+        lambda now: _no_tree(now) if now.tab == LIVE else no_row(now),
         footer=7,
     ),
     *MOVE_ACTIONS,

@@ -13,28 +13,35 @@ import logging
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from rich.console import RenderableType
 from textual._compositor import ChopsUpdate
-from textual.app import ComposeResult, SystemCommand
+from textual.app import App, ComposeResult
 from textual.binding import BindingType
-from textual.events import Key, Resize
+from textual.command import Provider
+from textual.driver import Driver
+from textual.drivers.linux_driver import LinuxDriver
+from textual.events import Resize
 from textual.geometry import Size
 from textual.screen import Screen
 
 from emmy_tui._textual_compat import CroppedUpdate
-from emmy_tui.action import FAILURES, LIVE, TABS, Action, Now, reason_why_not
-from emmy_tui.actions import ACTIONS, BY_NAME, Keys, bindings, first_key, keys_of
+from emmy_tui.action import FAILURES, LIVE, TABS, Now
+from emmy_tui.actions import bindings
 from emmy_tui.database_source import count_programs
 from emmy_tui.desk import Desk
+from emmy_tui.driver import TerminalDriver, TerminalGone
 from emmy_tui.earlier import Earlier, close_aside
 from emmy_tui.feed import BITE_S, Feed
 from emmy_tui.look import TERMINAL, Look
 from emmy_tui.notice import Failure, Notice
 from emmy_tui.outlet import Outlet
+from emmy_tui.palette import Findings
 from emmy_tui.pinning import Pinning
+from emmy_tui.pressing import Pressing
+from emmy_tui.run_source import RunSource
 from emmy_tui.source import Mode, Source
 from emmy_tui.steering import Launch, Replays, Steering
 from emmy_tui.tabs.compare import CompareTab
@@ -45,11 +52,12 @@ from emmy_tui.tabs.prior import PriorTab
 from emmy_tui.tabs.variants import VariantsTab
 from emmy_tui.terminal import handle_signals
 from emmy_tui.text import ASCII, UNICODE
-from emmy_tui.verbs import EXIT_OK, Verbs
+from emmy_tui.verbs import EXIT_FAILED, EXIT_OK
 from emmy_tui.view import View
 from emmy_tui.widgets.footer import Footer
 from emmy_tui.widgets.status import StatusLine, TabBar
 from engine.snapshot import Snapshot
+from engine.store import StoredRun
 
 LOG = logging.getLogger("emmy_tui")
 
@@ -59,13 +67,14 @@ LARGE_TREE = 100_000
 """Nodes from which a look of the garbage collector at all of them would be felt."""
 
 
-class EmmyApp(Verbs):
+class EmmyApp(Pressing):
     """`source` is None on the start screen, from which `demo` opens a replay; `bite_s` bounds one bite of events."""
 
     CSS_PATH = "emmy.tcss"
     TITLE = "emmy-tui"
     AUTO_FOCUS = "#kernels"
     ENABLE_COMMAND_PALETTE = True
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = App.COMMANDS | {Findings}
     COMMAND_PALETTE_BINDING = "ctrl+p"
     BINDINGS: ClassVar[list[BindingType]] = bindings(lambda action: not action.in_list and not action.tabs)
 
@@ -128,6 +137,21 @@ class EmmyApp(Verbs):
         self.failure = Failure(self.view, id="failure")
         if source is not None:
             self.attach(source)
+
+    def get_driver_class(self) -> type[Driver]:
+        """Textual's own choice, and in place of its driver for this kind of terminal, ours."""
+        chosen = super().get_driver_class()
+        return TerminalDriver if chosen is LinuxDriver else chosen
+
+    def ended(self, error: BaseException) -> None:
+        """The keys can't be read any more: leave with the cause."""
+        if isinstance(error, TerminalGone):
+            LOG.warning("the terminal is gone (%s): leaving", error)
+            self.leave_now(128 + signal.SIGHUP)
+            return
+        LOG.error("the keys can't be read", exc_info=error)
+        self.crash = f"the keys can't be read: {type(error).__name__}: {error}"
+        self.leave_now(EXIT_FAILED)
 
     def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
         """Send what changed, and no cell beside it."""
@@ -221,14 +245,26 @@ class EmmyApp(Verbs):
     def _take_over(self, source: Source, programs: int) -> None:
         """Show another source in place of this one: a database comes back later, any other is closed."""
         before = self._feed
-        if before is not None and before.source.mode is Mode.BROWSE:
+        if before is not None and before.source.mode is Mode.BROWSE and self._earlier is None:
             self._earlier = Earlier.of(before, self.view)
         elif before is not None:
             close_aside(before.source)
+        self.desk.leave()
         self.view.chosen, self.view.marked, self.view.programs = "", set(), programs
         self._show(Feed(source, self._bite_s))
         self.show_tab(LIVE)
         self.tick()
+
+    def load_run(self, run: StoredRun) -> None:
+        """Show a run of the database that is looked at, until a person goes back."""
+        source = self.source
+        if source is None or source.locate is None:
+            return
+        if source.mode is not Mode.BROWSE and self.view.busy:
+            self.outlet.warn("the run is on: X stops it, and another one can be looked at then")
+            return
+        locate = source.locate
+        self.desk.aside(locate, lambda path: self._take_over(RunSource(path, run), 1), self.outlet.warn)
 
     def action_earlier(self) -> None:
         """The database that was looked at before, with its marks and its tab."""
@@ -265,7 +301,8 @@ class EmmyApp(Verbs):
             shared_slot=self.tab.shares_slot and not self.tab.zoomed,
             tab=self.view.tab,
             items=self.tab.items,
-            writable=not self.look.read_only and source.locate is not None,
+            writable=not (self.look.read_only or self.view.unwritable) and source.locate is not None,
+            unwritable=self.view.unwritable,
             undoable=self.failures.undoable if self.view.tab == FAILURES else self.pinning.undoable,
             filtered=self.tab.filtered,
             contexts=self.tab.contexts,
@@ -291,13 +328,12 @@ class EmmyApp(Verbs):
         self._sync_view(feed)
         if more:
             self._catch_up()
-        if len(self.screen_stack) == 1:
-            if self.view.snapshot is not self._shown:
-                self._shown = self.view.snapshot
-                for tab in self.tabs.values():
-                    tab.reset()
-            self.tab.update(feed.take_touched() if self.view.tab == LIVE else set())
-            self.paint_frame()
+        if self.view.snapshot is not self._shown:
+            self._shown = self.view.snapshot
+            for tab in self.tabs.values():
+                tab.reset()
+        self.tab.update(feed.take_touched() if self.view.tab == LIVE else set())
+        self.paint_frame()
         if self._leaving and not self.view.busy:
             self.exit(return_code=EXIT_OK)
 
@@ -306,6 +342,7 @@ class EmmyApp(Verbs):
         view.snapshot, view.clock, view.state, view.reason = feed.snapshot, feed.clock, feed.state, feed.reason
         view.frozen, view.held, view.dropped = feed.frozen, feed.held, feed.source.dropped
         view.badges, view.reading, view.trouble = feed.source.badges, feed.reading, feed.source.trouble
+        view.unwritable, view.heard_s = feed.source.unwritable, feed.source.heard_s
         self._spare_large_tree(len(view.snapshot.nodes))
         if not view.busy:
             view.stop_asked_at = None
@@ -333,7 +370,7 @@ class EmmyApp(Verbs):
 
     def paint_frame(self) -> None:
         """Repaint header, footer and notice where they changed."""
-        self.footer.now = self.now
+        self.footer.now, self.footer.covered = self.now, len(self.screen_stack) > 1
         self.footer.fit(self.size.width)
         self.failure.fit(*self.size)
         for panel in (self.status_line, self.tab_bar, self.failure, self.footer, self.notice):
@@ -342,58 +379,9 @@ class EmmyApp(Verbs):
     def on_descendant_focus(self) -> None:
         self.paint_frame()
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        known = BY_NAME.get(action)
-        return known.when(self.now) if known is not None and not known.in_list and not known.tabs else True
-
-    def on_key(self, event: Key) -> None:
-        """Before the key does anything: where nothing that it stands for works now, say why."""
-        if len(self.screen_stack) > 1 or event.key == "escape":
-            return
-        now = self.now
-        meant = [action for action in ACTIONS if event.key in keys_of(action, self.view.keys) and not action.in_list]
-        here = [action for action in meant if not action.tabs or now.tab in action.tabs] or meant
-        if here and not any(action.when(now) for action in meant):
-            reason = next(filter(None, (reason_why_not(a, now) for a in sorted(here, key=lambda a: not a.tabs))), "")
-            if reason:
-                self.outlet.warn(f"{reason}.")
-
-    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """Every action of the table; one that doesn't work now says why."""
-        now = self.now
-        for action in ACTIONS:
-            if action.palette:
-                works = action.when(now)
-                meaning = action.meaning if works else f"Not now: {reason_why_not(action, now)}"
-                yield SystemCommand(palette_title(action, self.view.keys), meaning, self._palette_call(action.name))
-
-    def _palette_call(self, name: str) -> Callable[[], None]:
-        return lambda: self.press_key_of(name)
-
-    def press_key_of(self, name: str) -> None:
-        """Do what the key of an action does, or say why it does nothing now."""
-        action = BY_NAME[name]
-        if action.when(self.now):
-            focused = self.screen_stack[0].focused
-            owner = focused if action.in_list and focused is not None else self.tab if action.tabs else self
-            self.call_later(self.run_action, name, owner)
-        else:
-            self.outlet.warn(reason_why_not(action, self.now) or "Not now")
-
-    def on_footer_pressed(self, message: Footer.Pressed) -> None:
-        self.press_key_of(message.name)
-
-    def on_tab_bar_pressed(self, message: TabBar.Pressed) -> None:
-        self.press_key_of(message.name)
-
     def action_demo(self) -> None:
         if self._demo is not None and self.source is None:
             self.attach(self._demo())
             self._fit()
             self.tick()
             self.call_after_refresh(self.focus_panel, "kernels")
-
-
-def palette_title(action: Action, keys: Keys | None = None) -> str:
-    """An action as the palette lists it: its words and its key."""
-    return f"{action.label}  {first_key(action, keys)}".rstrip()

@@ -15,6 +15,7 @@ from emmy_tui.text import Glyphs, Line, Tone, clean, left, right, wrap
 from emmy_tui.variant_detail import LABEL, rendered_source
 from engine.codegen import KernelSource
 from engine.deploy import Listed, compiled_kernels, ptx_instructions, sass_instructions
+from engine.extras import install_text
 from engine.ir import GraphError
 from engine.ir.kernel import Kernel
 from engine.store import Candidate, Store, StoreError
@@ -33,7 +34,7 @@ def missing_compiler() -> str:
     missing = [name for name in _COMPILER if find_spec(name) is None]
     if not missing:
         return ""
-    return f"PTX and SASS need {' and '.join(missing)}, not installed here: pip install 'emmy-tui[tune]'"
+    return f"PTX and SASS need {' and '.join(missing)}, not installed here: {install_text('tune')}"
 
 
 def read_compilable(row: Candidate) -> Callable[[Store], tuple[Listed, Target]]:

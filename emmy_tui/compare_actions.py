@@ -33,7 +33,7 @@ COMPARE_ACTIONS: tuple[Action, ...] = (
         "swap",
         ("w",),
         "Swap",
-        "A becomes B, where both are in one database",
+        "A becomes B, and B becomes A",
         Group.COMPARE,
         _has_pair,
         no_row,

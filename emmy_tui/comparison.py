@@ -115,12 +115,14 @@ class Choice:
     """Which runs to compare: "" stands for the newest as A, and as B for the newest other one of A's target, or the one
     with most of A's kernels.
 
-    `other` is a second database, in which B is; None: both are in the one.
+    `other` is a second database, in which the run `b` is; None: both are in the one. Where `swapped`, that run is shown
+    as A, and `a` of the first database as B.
     """
 
     a: str = ""
     b: str = ""
     other: Path | None = None
+    swapped: bool = False
 
 
 def read_comparison(choice: Choice) -> Callable[[Store], Comparison]:
@@ -132,14 +134,17 @@ def read_comparison(choice: Choice) -> Callable[[Store], Comparison]:
         runs = measuring_runs(store)
         if not runs:
             raise StoreError("No run has measured anything yet, so there is nothing to compare.")
-        a = _side(store, next((run for run in runs if run.id == choice.a), runs[0]))
+        own = _side(store, next((run for run in runs if run.id == choice.a), runs[0]))
         if choice.other is None:
-            return judged_pairs(compare(a, _partner(store, runs, a, choice.b)), store, store)
+            return judged_pairs(compare(own, _partner(store, runs, own, choice.b)), store, store)
         with Store.open(choice.other, read_only=True) as second:
             theirs = measuring_runs(second)
             if not theirs:
                 raise StoreError(f"{choice.other} holds no run that measured anything.")
-            return judged_pairs(compare(a, _partner(second, theirs, a, choice.b)), store, second)
+            partner = _partner(second, theirs, own, choice.b)
+            if choice.swapped:
+                return judged_pairs(compare(partner, own), second, store)
+            return judged_pairs(compare(own, partner), store, second)
 
     return question
 

@@ -9,9 +9,10 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from emmy_tui.known import KnownKernels
 from emmy_tui.source import ENDED, Again, Anew, Mode
 from engine.events import Event, Logged, RunStarted, RunState, StateChanged
-from engine.store import LeftOut, Store, StoredRun, StoreError
+from engine.store import LeftOut, Store, StoredRun, StoreError, unwritable_because
 
 LOG = logging.getLogger("emmy_tui")
 
@@ -71,10 +72,23 @@ class DatabaseSource:
             badges.append("CAN'T READ")
         elif self._replaced:
             badges.append("FILE REPLACED")
-        silent = self._clock() - self._last_at if self._last_at is not None else 0.0
+        last_at = self._last_at  # the reader's thread sets it
+        silent = self._clock() - last_at if last_at is not None else 0.0
         if silent > SILENT_S and not self._frozen and not self.reading:
             badges.append(f"WRITER SILENT {silent_words(silent)}")
         return tuple(badges)
+
+    @property
+    def heard_s(self) -> float | None:
+        """Up to SILENT_S: from then on nobody knows whether the writer is still there."""
+        last_at = self._last_at
+        heard = None if last_at is None or self.reading or self._frozen else max(0.0, self._clock() - last_at)
+        return heard if heard is not None and heard <= SILENT_S else None
+
+    @property
+    def unwritable(self) -> str:
+        """Looked at each time, since whoever reads this may have made the file writable."""
+        return unwritable_because(self._path)
 
     @property
     def reading(self) -> bool:
@@ -180,25 +194,37 @@ class DatabaseSource:
                     self._read_up = False
                     yield Anew(at=time.time())
                 shown = runs[-1].id
+                kernels = KnownKernels()
                 for run in runs[:-1]:
-                    yield from store.events_of(run.id)
-                yield from self._followed(store, shown, over)
+                    for event in store.events_of(run.id):
+                        kernels.note(event, run.context_key)
+                        yield event
+                yield from self._followed(store, runs[-1], over, kernels)
             self._up_to_now()
             self._closing.wait(NEW_RUN_S)
 
-    def _followed(self, store: Store, run: str, over: Callable[[], bool]) -> Iterator[Event]:
-        """A run's events; when its reader looks for more the second time, all that was written is in the inbox."""
+    def _followed(
+        self, store: Store, run: StoredRun, over: Callable[[], bool], kernels: KnownKernels
+    ) -> Iterator[Event]:
+        """A run's events; when its reader looks for more the second time, all that was written is in the inbox, and
+        what the database knows beside it."""
         self._read_up, looks = False, 0
-        newer = self._newer_than(store, run)
+        newer = self._newer_than(store, run.id)
 
         def stop() -> bool:
             nonlocal looks
             looks += 1
+            if looks == 2:
+                self._inbox.extend(kernels.events(store))
             if looks > 1:
                 self._up_to_now()
             return over() or newer()
 
-        yield from store.follow(run, poll_s=POLL_S, stop=stop)
+        for event in store.follow(run.id, poll_s=POLL_S, stop=stop):
+            kernels.note(event, run.context_key)
+            yield event
+        if looks < 2:
+            yield from kernels.events(store)
 
     def _newer_than(self, store: Store, run: str) -> Callable[[], bool]:
         """Whether another run has begun since, asked every NEW_RUN_S: a run whose process was killed never ends."""
@@ -293,5 +319,9 @@ def count_programs(store: Store) -> int:
 def recorded_events(path: Path) -> Iterator[Event]:
     """Everything that a database says so far, without waiting for more. Raises StoreError."""
     with Store.open(path, read_only=True) as store:
+        kernels = KnownKernels()
         for run in latest_runs(store):
-            yield from store.events_of(run.id)
+            for event in store.events_of(run.id):
+                kernels.note(event, run.context_key)
+                yield event
+        yield from kernels.events(store)

@@ -37,15 +37,16 @@ class Deploys:
         return self.chosen.schedule.as_dict() if self.chosen else {}
 
 
-def read_deploys(kernel: KernelRow) -> Callable[[Store], Deploys]:
-    """The question that a desk answers, in the context that the kernel was measured in last."""
+def read_deploys(kernel: KernelRow, run: str) -> Callable[[Store], Deploys]:
+    """The question that a desk answers, in the context that the kernel was measured in last, for the program of a run
+    ("" for none)."""
     key, label, shape = kernel.kernel, kernel.label or kernel.family, kernel.shape
 
     def question(store: Store) -> Deploys:
         try:
             context = pin_context(store, key)
             prior = steering(store.path).latest
-            found = deploys_now(store, key, context, prior)
+            found = deploys_now(store, key, context, prior, run)
         except (DeploymentError, StoreError) as error:
             return Deploys(key, label, shape, why=str(error))
         gpu = next((one.gpu for one in store.contexts() if one.key == context), "")

@@ -65,7 +65,7 @@ class Desk:
         self._locate: Locate | None = None
         self._generation = 0
         self._reads, self._writes = _Line("emmy-desk"), _Line("emmy-desk-writes")
-        self._open = self._written = 0
+        self._open = self._written = self._left = 0
         self._wake = threading.Condition()
         self._closed = False
         self._store: Store | None = None
@@ -96,10 +96,27 @@ class Desk:
         failed: Callable[[str], None],
         *,
         again: bool = False,
+        opens: bool = False,
     ) -> None:
         """Put a question; `then` gets the answer, or `failed` one sentence. With `again` it is put again where the
-        database couldn't be read, as soon as the file was written."""
+        database couldn't be read, as soon as the file was written. With `opens` the answer opens something over the
+        screen: it is let go where a person has turned to something else by then."""
+        if opens:
+            then, failed = self._unless_left(then), self._unless_left(failed)
         self._put(self._reads, topic, _Job(question, then, failed, again=again))
+
+    def leave(self) -> None:
+        """A person has turned to something else: what was asked in order to be opened isn't wanted any more."""
+        self._left += 1
+
+    def _unless_left(self, act: Callable[[T], None]) -> Callable[[T], None]:
+        left = self._left
+
+        def act_unless_left(answer: T) -> None:
+            if self._left == left:
+                act(answer)
+
+        return act_unless_left
 
     def write(
         self,

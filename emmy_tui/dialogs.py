@@ -1,4 +1,5 @@
-"""The help and the one question that the screen asks: whether to stop a run before leaving."""
+"""Panels over the screen: lines to read, and the one question that the screen asks by itself: whether to stop a run
+before leaving."""
 
 from __future__ import annotations
 
@@ -9,12 +10,9 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 
-from emmy_tui.action import Action, Group, Now, reason_why_not
-from emmy_tui.actions import ACTIONS, Keys, keys_of, spoken
-from emmy_tui.text import Line, Tone, left, line_width, wrap
+from emmy_tui.text import Line, Tone, line_width
 from emmy_tui.view import View
 from emmy_tui.widgets.panel import ListPanel, titled
-from engine import __version__
 
 
 class TextPanel(ListPanel):
@@ -33,6 +31,11 @@ class TextPanel(ListPanel):
 
     def note(self) -> Line:
         return [(self._note, Tone.DIM)] if self._note else []
+
+    def show(self, text: Sequence[Line]) -> None:
+        """Other lines in the same place."""
+        self._text, self.cursor, self.top = list(text), 0, 0
+        self.repaint()
 
     def count(self) -> int:
         return len(self._text)
@@ -69,44 +72,6 @@ class Dialog(ModalScreen[str]):
 
     def action_answer(self, word: str = "") -> None:
         self.dismiss(word)
-
-
-WRITTEN = 14
-"""Cells of the keys in the help."""
-
-
-def help_lines(now: Now, keys: Keys | None = None, width: int = 200) -> list[Line]:
-    """Every action under its heading, in at most `width` cells; what doesn't work now is dim and says why."""
-    lines: list[Line] = []
-    for group in Group:
-        lines += [[], [(str(group), Tone.HEAD)]] if lines else [[(str(group), Tone.HEAD)]]
-        for action in (action for action in ACTIONS if action.group is group):
-            written = " ".join(spoken(key) for key in keys_of(action, keys))
-            works = action.when(now)
-            reason = "" if works else reason_why_not(action, now)
-            meaning = _where(action) + action.meaning
-            text = f"{meaning}  ({reason})" if reason else meaning
-            rows = wrap(text, max(20, width - WRITTEN))
-            heads = ["  " + left(written, WRITTEN - 2), *[" " * WRITTEN] * (len(rows) - 1)]
-            for head, row in zip(heads, rows, strict=True):
-                lines.append([(head, Tone.KEY if works else Tone.DIM), (row, Tone.PLAIN if works else Tone.DIM)])
-    return lines
-
-
-def _where(action: Action) -> str:
-    """The tabs of an action whose key means something else on another tab."""
-    shared = any(set(action.keys) & set(other.keys) for other in ACTIONS if other is not action and other.tabs)
-    return f"{' and '.join(tab.capitalize() for tab in action.tabs)}: " if shared and action.tabs else ""
-
-
-class Help(Dialog):
-    """The key map, from the action table."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,question_mark,f1,enter", "answer", show=False)]
-
-    def __init__(self, view: View, now: Now, width: int) -> None:
-        lines = help_lines(now, view.keys, width)
-        super().__init__(TextPanel(view, lines, f"Keys of emmy-tui {__version__}", "esc closes"))
 
 
 class Reading(Dialog):

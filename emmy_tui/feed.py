@@ -13,10 +13,11 @@ from collections import deque
 from dataclasses import dataclass, field
 from itertools import islice
 
+from emmy_tui.known import fold
 from emmy_tui.run_clock import RunClock
 from emmy_tui.source import Anew, Source
 from engine.events import CandidateStarted, Event, Measured, NodeOpened, NodeVisited, RunState, StateChanged
-from engine.snapshot import Snapshot, apply
+from engine.snapshot import Snapshot
 
 BITE_EVENTS = 5000
 BITE_S = 0.008
@@ -36,7 +37,7 @@ class _Folded:
     def take(self, event: Event) -> None:
         if isinstance(event, NodeVisited | NodeOpened | CandidateStarted | Measured):
             self.touched.add(event.node)
-        apply(self.snapshot, event)
+        fold(self.snapshot, event)
         self.clock.note(event)
 
 

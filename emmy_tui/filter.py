@@ -1,7 +1,8 @@
 """The filter of the Variants tab: words that all hold, as in `BLOCK_M=64 us<20 st:ok regime:deploy kernel:matmul*`.
 
 A word is a name, a comparison and a value, without blanks; a value with blanks stands in double quotes. The names are
-the headings of the columns, and the knobs. What can't be understood is refused with a sentence that says what to write.
+the headings of the columns, and the knobs, also by the short words that the rows show: `M128 desc`, `M=128`. What can't
+be understood is refused with a sentence that says what to write.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from emmy_tui.knob_words import long_name, long_value, read_short_word
 from emmy_tui.quantity import BadQuantity, Measure, read_quantity
 from engine.knobs import KNOBS, near_names
 from engine.store import Compared, Condition
@@ -70,7 +72,13 @@ def parse_filter(text: str, knobs: Collection[str] = ()) -> Filter:
         place += len(text[place:]) - len(text[place:].lstrip())
         found = _WORD.match(text, place)
         if found is None:
-            raise BadFilter(_why_not(text[place:]))
+            word = text[place:].split()[0]
+            short = read_short_word(word)
+            if short is None:
+                raise BadFilter(_why_not(text[place:]))
+            conditions.append(Condition(short[0], Compared.IS, short[1]))
+            place += len(word)
+            continue
         name, compared = found["name"], _COMPARED[found["compared"]]
         value = found["value"].strip('"')
         if not value and not found["value"]:
@@ -111,7 +119,7 @@ def _condition(name: str, compared: Compared, value: str, knobs: Collection[str]
         return _text(plain, name, compared, value)
     knob = _knob(name, knobs)
     if compared in (Compared.IS, Compared.IS_NOT):
-        return Condition(knob, compared, value)
+        return Condition(knob, compared, long_value(knob, value))
     return _number(knob, name, compared, value, Measure.COUNT)
 
 
@@ -150,6 +158,9 @@ def _knob(name: str, knobs: Collection[str]) -> str:
     """The knob that is meant, whatever its case. Raises BadFilter with the names that come near."""
     if name in knobs or name in KNOBS:
         return name
+    short = long_name(name)
+    if short is not None:
+        return short
     same = next((known for known in (*KNOBS, *knobs) if known.casefold() == name.casefold()), None)
     if same is not None:
         return same

@@ -62,7 +62,8 @@ def read_corner(cluster: FailureCluster) -> Callable[[Store], Corner]:
 def corner_lines(corner: Corner, width: int, glyphs: Glyphs) -> list[Line]:
     """What is about to be forbidden, and what that costs."""
     names = ", ".join(dict.fromkeys(name for _, name, _ in corner.kernels))
-    measured = f"{fmt.plural(corner.candidates, 'candidate')} measured there, {corner.worked} of them worked"
+    one = "" if corner.candidates == 1 else "s"
+    measured = f"{corner.candidates} candidate{one} measured there, {corner.worked} of them worked"
     rows: list[Line] = [[(f"  {row}", Tone.ACCENT)] for row in wrap(clean(long_words(corner.knobs), glyphs), width)]
     rows += [[(f"  {row}", Tone.PLAIN)] for row in wrap(clean(f"of {names}: {measured}.", glyphs), width)]
     families = clean(", ".join(corner.families), glyphs)

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from engine.knobs import KNOBS, BadKnobs, canonical_position, parse_knobs
 from engine.vocabulary import KnobValue
 
-__all__ = ["BadKnobs", "in_order", "long_words", "parse_knobs", "short_words", "value_text"]
+__all__ = [
+    "BadKnobs",
+    "in_order",
+    "long_name",
+    "long_value",
+    "long_words",
+    "parse_knobs",
+    "read_short_word",
+    "short_words",
+    "value_text",
+]
 
 _SHORT = {
     "BLOCK_M": "M",
@@ -60,3 +71,37 @@ def short_words(knobs: Mapping[str, KnobValue]) -> str:
         else:
             words.append(f"{name}={value_text(value)}")
     return " ".join(words)
+
+
+_NAMES = {short: name for name, short in _SHORT.items()}
+_LONG_VALUES = {short: value for value, short in _SHORT_VALUES.items()}
+_SHORT_WORD = re.compile(r"([A-Za-z]+)([0-9]+)")
+
+
+def long_name(short: str) -> str | None:
+    """The knob that a letter of a short word stands for, as M for BLOCK_M; None for another text."""
+    return _NAMES.get(short)
+
+
+def long_value(name: str, value: str) -> str:
+    """A knob's value as it is in full: desc is descriptor; another text as it is."""
+    knob = KNOBS.get(name)
+    full = _LONG_VALUES.get(value)
+    return full if knob is not None and full in knob.values and value not in knob.values else value
+
+
+def read_short_word(word: str) -> tuple[str, str] | None:
+    """Name and value of one word that `short_words` wrote, as M128, pers or desc; None for another text."""
+    found = _SHORT_WORD.fullmatch(word)
+    if found is not None and found[1] in _NAMES:
+        return _NAMES[found[1]], found[2]
+    for name, knob in KNOBS.items():
+        if isinstance(knob.off, bool):
+            if word == name.lower()[:4]:
+                return name, "true"
+        elif isinstance(knob.off, str) and name != "ACF":
+            shown = (one for one in knob.values if one != knob.off)
+            value = next((one for one in shown if _SHORT_VALUES.get(str(one), one) == word), None)
+            if value is not None:
+                return name, str(value)
+    return None

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 FAILED = 1
 BAD_INPUT = 2
-CLOSE_S = 3.0
+CLOSE_S, TOLD_TO_LEAVE_CLOSE_S = 3.0, 0.4
+"""How long the engine may take to end. Who sends a signal, or has closed the terminal, waits for the processes to be
+gone: what they started is ended by its caretaker then."""
 
 LARGEST = 2**31 - 1
 """The largest count or seed: what a database and every random generator can hold."""
@@ -241,7 +243,13 @@ def run(options: argparse.Namespace) -> int:
         _tell(f"internal error: {crash}; the details are in {log_file}")
     if outlived(first):
         _tell("ended, since the process above it was killed; press enter for the shell's prompt")
+    if _told_to_leave(status):
+        os._exit(status)  # taking a large tree apart, or waiting for a thread, may take seconds
     return status
+
+
+def _told_to_leave(status: int) -> bool:
+    return status - 128 in terminal.LEAVING_SIGNALS
 
 
 def _is_database(path: Path) -> bool:
@@ -269,9 +277,10 @@ def _draw(
     )
     early.hold()
     app.run()
+    status = app.return_code or 0
     if app.source is not None:
-        _close_within(app.source.close, CLOSE_S)
-    return app.return_code or 0, app.crash, clean(app.own_failure)
+        _close_within(app.source.close, TOLD_TO_LEAVE_CLOSE_S if _told_to_leave(status) else CLOSE_S)
+    return status, app.crash, clean(app.own_failure)
 
 
 def _close_within(close: Callable[[], None], seconds: float) -> None:

@@ -13,7 +13,7 @@ from emmy_tui.text import Line, Tone, clean, left, wrap
 from emmy_tui.view import View
 from emmy_tui.widgets.panel import Panel
 from emmy_tui.widgets.status import mode_span, state_spans
-from emmy_tui.widgets.totals import program_sum_us
+from emmy_tui.widgets.totals import sum_text
 
 PROMISE = "Emmy finds the fastest way to run a PyTorch program on the GPU in front of you."
 WAYS_IN = (
@@ -59,7 +59,7 @@ def small_lines(view: View, width: int) -> list[Line]:
 def _so_far(view: View) -> list[Line]:
     elapsed = view.elapsed_s
     return [
-        [(f"{view.glyphs.total} {fmt.us(program_sum_us(view.snapshot))} us", Tone.PLAIN)],
+        [(sum_text(view), Tone.PLAIN)],
         [(f"measured {fmt.count(view.snapshot.measured)}", Tone.PLAIN)],
         [(fmt.duration(elapsed) if elapsed is not None else "", Tone.PLAIN)],
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from emmy_tui.known import fold
 from emmy_tui.run_clock import RunClock
 from emmy_tui.source import Mode
 from emmy_tui.text import ASCII, UNICODE, Line, plain
@@ -14,7 +15,7 @@ from emmy_tui.widgets.kernel_list import Columns, header_line, kernel_line, long
 from emmy_tui.widgets.status import status_line
 from emmy_tui.widgets.totals import total_lines
 from engine.events import Event
-from engine.snapshot import Snapshot, apply
+from engine.snapshot import Snapshot
 
 WIDTH = 100
 LAST_EVENTS = 10
@@ -24,7 +25,7 @@ def frame(events: Iterable[Event], path: Path, *, ascii_only: bool) -> str:
     """Header, kernels, totals and the last events of what the database says."""
     snapshot, clock = Snapshot(), RunClock()
     for event in events:
-        apply(snapshot, event)
+        fold(snapshot, event)
         clock.note(event)
     view = View(
         snapshot=snapshot,

@@ -24,6 +24,7 @@ from emmy_tui.refusal import BadInput
 from emmy_tui.source import Again, Mode, Session, SessionSource, Source
 from engine.capture import CaptureError, parse_target
 from engine.data import DemoMissing, demo_database
+from engine.extras import install_text
 from engine.store import Store, StoreError, default_database_path, upgrade_file
 
 DEMO_PACE_S = 0.12
@@ -93,7 +94,7 @@ def _check_machine(device: str) -> None:
     if missing:
         are = "is" if len(missing) == 1 else "are"
         raise BadInput(
-            f"{' and '.join(missing)} {are} not installed; pip install 'emmy-tui[tune]' adds what tuning needs; "
+            f"{' and '.join(missing)} {are} not installed; {install_text('tune')} adds what tuning needs; "
             f"{_WITHOUT_GPU}"
         )
     if not has_driver():

@@ -31,7 +31,11 @@ def _may_write(now: Now) -> bool:
 
 
 def why_no_write(now: Now) -> str:
-    return "" if now.writable else "The database is opened for reading only"
+    if now.writable:
+        return ""
+    return (
+        f"The database is only read: {now.unwritable}" if now.unwritable else "The database is opened for reading only"
+    )
 
 
 def _can_pin(now: Now) -> bool:
@@ -61,7 +65,7 @@ def _can_forbid(now: Now) -> bool:
 def _why_no_forbid(now: Now) -> str:
     if not now.writable or not now.items:
         return why_no_write(now) or no_row(now)
-    return "These failures share no knob value of their own, so there is no corner to forbid"
+    return "No knob value sets these failures apart from what worked, so there is no corner to forbid"
 
 
 def _can_copy(now: Now) -> bool:
@@ -157,7 +161,7 @@ ROW_ACTIONS: tuple[Action, ...] = (
         "copy_command",
         ("Y",),
         "Command",
-        "Copy the command that reproduces this row",
+        "Copy the command that measures exactly this variant again",
         Group.ROWS,
         _has_row,
         no_row,
@@ -201,7 +205,7 @@ ROW_ACTIONS: tuple[Action, ...] = (
         "forbid",
         ("F",),
         "Forbid",
-        "Forbid the knob values that only this cluster shares, for the next run",
+        "Forbid the knob values that set this cluster apart, for the next run",
         Group.ROWS,
         _can_forbid,
         _why_no_forbid,

@@ -80,6 +80,14 @@ class Source(Protocol):
         """Why a file can't be read at the moment, in one sentence; "" while it can."""
 
     @property
+    def heard_s(self) -> float | None:
+        """Seconds since the run that another process writes said something; None where no run is followed."""
+
+    @property
+    def unwritable(self) -> str:
+        """Why nothing can be written to the database, in one sentence; "" where it can."""
+
+    @property
     def dropped(self) -> int:
         """Events that the bounded inbox had to let go."""
 
@@ -175,7 +183,8 @@ class SessionSource:
         self.locate = locate
         self.badges: tuple[str, ...] = ()
         self.reading = False
-        self.trouble = ""
+        self.trouble = self.unwritable = ""
+        self.heard_s: float | None = None
         self._factory = factory
         self._queue = queue
         self._session: Session | None = None

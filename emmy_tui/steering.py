@@ -177,7 +177,7 @@ class Steering:
         if source is None or source.locate is None:
             show(())
         else:
-            self._desk.ask("acts", lambda store: store.acts(), show, self._outlet.warn)
+            self._desk.ask("acts", lambda store: store.acts(), show, self._outlet.warn, opens=True)
 
 
 def names(wanted: Sequence[Again]) -> str:

@@ -18,7 +18,8 @@ from typing import Any
 
 from emmy_tui.terminal import tell_log
 
-HANDED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+HANDED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT)
+"""SIGCONT among them: while this process was stopped alone, the shell wrote on the child's screen."""
 FROM_KEYS_TOO = (signal.SIGINT, signal.SIGTSTP)
 """What a terminal sends to both processes while keys are signals; a screen takes the keys as they are."""
 
@@ -99,9 +100,7 @@ def _wait(child: int) -> int:
             return status
         os.kill(os.getpid(), signal.SIGSTOP)
         found, status = os.waitpid(child, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
-        if found == 0:  # the shell went on with this process alone
-            os.kill(child, signal.SIGCONT)
-        elif not os.WIFCONTINUED(status) and not os.WIFSTOPPED(status):
+        if found and not os.WIFCONTINUED(status) and not os.WIFSTOPPED(status):
             return status
 
 

@@ -11,6 +11,7 @@ from emmy_tui.knob_words import ACF_DIGITS, in_order, long_words, value_text
 from emmy_tui.predicting import Predictions, time_beside
 from emmy_tui.text import Glyphs, Line, Tone, clean, left, wrap
 from engine.codegen import KernelSource, illegal_because, render
+from engine.deploy import measuring_command
 from engine.ir import GraphError
 from engine.ir.kernel import Kernel
 from engine.ir.roofline import floor_us
@@ -33,6 +34,7 @@ class Detail:
     floor: tuple[float, str] | None = None
     predicted: tuple[float, str] | None = None
     controls: str = ""
+    search: str = ""
 
 
 def read_detail(row: Candidate, kept: Predictions | None = None) -> Callable[[Store], Detail]:
@@ -46,9 +48,8 @@ def read_detail(row: Candidate, kept: Predictions | None = None) -> Callable[[St
         source, why_none = source_text(store, row)
         predicted = predictions.of(store, [row]).get(row.number)
         prior = (predicted, predictions.version(store)) if predicted is not None else None
-        return Detail(
-            row, versions, command_of(store, row), source, why_none, _floor(store, row), prior, _controls(store, row)
-        )
+        told = (source, why_none, _floor(store, row), prior, _controls(store, row))
+        return Detail(row, versions, command_of(store, row), *told, search_command(store, row))
 
     return question
 
@@ -104,8 +105,8 @@ def rendered_source(kernel: Kernel, schedule: Schedule, target: Target) -> tuple
         return None, f"No source can be generated for this body: {type(error).__name__}: {str(error)[:200]}"
 
 
-def command_of(store: Store, row: Candidate) -> str:
-    """The command whose run measured the row, or "" where no run says."""
+def search_command(store: Store, row: Candidate) -> str:
+    """The command of the search that measured the row, or "" where no run says."""
     try:
         run = store.run(row.run)
     except StoreError:
@@ -114,6 +115,11 @@ def command_of(store: Store, row: Candidate) -> str:
         return run.command
     words = ["emmy", "tune", "--code", run.target, "--db", str(store.path)]
     return shlex.join([*words, "--seed", str(run.seed), "--patience", str(run.patience)])
+
+
+def command_of(store: Store, row: Candidate) -> str:
+    """The command that measures exactly this variant; "" where no recorded program launches its kernel."""
+    return measuring_command(store, row.kernel, row.context, Schedule.of(row.schedule))
 
 
 def detail_lines(detail: Detail, width: int, glyphs: Glyphs) -> list[Line]:
@@ -155,7 +161,8 @@ def _facts(detail: Detail) -> list[tuple[str, str, Tone]]:
         ("measured", None if row.measured_at is None else fmt.moment(row.measured_at)),
         ("trial", row.trial or None),
         ("on", detail.gpu or None),
-        ("command", detail.command or None),
+        ("measures it", detail.command or None),
+        ("found by", detail.search or None),
         ("pinned", "yes" if row.pinned else None),
     ):
         if value is not None:
@@ -184,9 +191,10 @@ def _interval(row: Candidate) -> str:
 
 
 def compare_lines(first: Candidate, second: Candidate, verdict: str, width: int, glyphs: Glyphs) -> list[Line]:
-    """Two candidates knob by knob, those that differ marked, then their numbers and the verdict."""
+    """The verdict on two candidates; below it, knob by knob with those that differ marked, and their numbers."""
     cell = max(8, min(24, (width - 18) // 2))
-    lines: list[Line] = [[(left("", 18) + left("A", cell) + left("B", cell), Tone.HEAD)]]
+    lines: list[Line] = [*([(text, Tone.HEAD)] for text in wrap(verdict, width)), []]
+    lines += [[(left("", 18) + left("A", cell) + left("B", cell), Tone.HEAD)]]
     names = [name for name, _ in in_order({**first.schedule, **second.schedule})]
     for name in names:
         a, b = first.schedule.get(name), second.schedule.get(name)
@@ -194,7 +202,7 @@ def compare_lines(first: Candidate, second: Candidate, verdict: str, width: int,
     lines.append([])
     for label, a_text, b_text in _compared_facts(first, second):
         lines.append(_pair(label, a_text, b_text, cell, glyphs, differs=False))
-    return [*lines, [], *([(text, Tone.HEAD)] for text in wrap(verdict, width))]
+    return lines
 
 
 def _knob(value: bool | int | str | None) -> str:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from textual.app import App
+from textual.await_complete import AwaitComplete
 from textual.command import CommandPalette
 
 from emmy_tui.action import COMPARE, FAILURES, LIVE, PINS, PRIOR, VARIANTS, Now
-from emmy_tui.dialogs import Help, Leave
+from emmy_tui.desk import Desk
+from emmy_tui.dialogs import Leave
 from emmy_tui.feed import Feed
+from emmy_tui.help import Help
 from emmy_tui.jump import Jump, letters_of
 from emmy_tui.look import Look, theme_after
 from emmy_tui.outlet import Outlet
@@ -27,6 +31,7 @@ class Verbs(App[None]):
     look: Look
     view: View
     outlet: Outlet
+    desk: Desk
     tabs: dict[str, Tab]
     live: LiveTab
     _feed: Feed | None
@@ -65,6 +70,23 @@ class Verbs(App[None]):
         self.tab.focus_panel(name)
         self.paint_frame()
 
+    def push_screen(self, *given: Any, **named: Any) -> Any:
+        """What opens now is what a person looks at: an answer that comes later opens nothing over it."""
+        over = bool(self.screen_stack)
+        pushed = super().push_screen(*given, **named)
+        self._turned(over)
+        return pushed
+
+    def pop_screen(self) -> AwaitComplete:
+        popped = super().pop_screen()
+        self._turned(True)
+        return popped
+
+    def _turned(self, over: bool) -> None:
+        self.desk.leave()
+        if over:
+            self.call_later(self.paint_frame)
+
     def leave_now(self, status: int) -> None:
         """Leave without waiting for the run; the caller of `run` closes the source."""
         if self.source is not None and self.view.busy:
@@ -93,7 +115,9 @@ class Verbs(App[None]):
 
     def action_command_palette(self) -> None:
         if not isinstance(self.screen, CommandPalette):
-            self.push_screen(CommandPalette(placeholder="Search for an action", id="--command-palette"))
+            self.push_screen(
+                CommandPalette(placeholder="Search for an action, a kernel or a run", id="--command-palette")
+            )
 
     def action_help(self) -> None:
         self.push_screen(Help(self.view, self.now, min(110, self.size.width - 4)))
@@ -123,6 +147,7 @@ class Verbs(App[None]):
         """Bring a tab to the front; the others keep what they showed."""
         if name not in self.tabs or name == self.view.tab:
             return
+        self.desk.leave()
         self.view.tab = name
         for other, tab in self.tabs.items():
             tab.set_class(other != name, "behind")
@@ -205,6 +230,13 @@ class Verbs(App[None]):
         self.view.chosen = key
         for tab in self.tabs.values():
             tab.choose_kernel()
+
+    def jump_to_kernel(self, key: str, tab: str) -> None:
+        """Show this kernel on a tab, with the cursor on it."""
+        self.choose_kernel(key)
+        self.show_tab(tab)
+        self.tab.focus_panel(self.tab.first)
+        self.tick()
 
     def _choose_by(self, step: int) -> None:
         keys = [row.kernel for row in self.live.kernel_panel.ordered()]

@@ -24,7 +24,8 @@ class View:
     while one is jumped to, `badges` warn of the database file. `clock` says how long the folded runs have taken, and
     `reason` why the run is in its state; `programs` counts those of a replay or a database.
     `marked` are the kernels that a person picked to tune again; `reading` says that what the database holds is still
-    on its way, so that nothing can be told of it yet. `trouble` says why the database can't be read at the moment.
+    on its way, so that nothing can be told of it yet. `trouble` says why the database can't be read at the moment,
+    `unwritable` why it can't be written. `heard_s` are seconds since a followed run of another process said something.
     """
 
     snapshot: Snapshot = field(default_factory=Snapshot)
@@ -53,6 +54,8 @@ class View:
     marked: set[str] = field(default_factory=set)
     reading: bool = False
     trouble: str = ""
+    unwritable: str = ""
+    heard_s: float | None = None
 
     @property
     def kernel(self) -> KernelRow | None:

@@ -70,11 +70,9 @@ class CompareTab(Tab):
         self.choice = Choice()
 
     def ask(self) -> None:
-        self.waiting = True
-        self._desk.ask("compare", read_comparison(self.choice), self._found, self._none, again=True)
+        self.ask_for_rows(self._desk, read_comparison(self.choice), self._found, self._none)
 
     def _found(self, comparison: Comparison) -> None:
-        self.waiting = False
         self.list.show(comparison)
         self.sides.repaint()
         self.app.paint_frame()  # type: ignore[attr-defined]
@@ -86,15 +84,9 @@ class CompareTab(Tab):
             self.choice = choice
             self._found(comparison)
 
-        def refused(sentence: str) -> None:
-            self.waiting = False
-            self._outlet.warn(sentence)
-
-        self.waiting = True
-        self._desk.ask("compare", read_comparison(choice), found, refused)
+        self.ask_for_rows(self._desk, read_comparison(choice), found, self._outlet.warn, again=False)
 
     def _none(self, sentence: str) -> None:
-        self.waiting = False
         self.list.forget(sentence)
         self.sides.repaint()
         self.app.paint_frame()  # type: ignore[attr-defined]
@@ -107,8 +99,8 @@ class CompareTab(Tab):
 
     def _choose(self, side: str) -> None:
         """Pick a run from those of the side's database."""
-        other = self.choice.other if side == "B" else None
-
+        first = (side == "A") is not self.choice.swapped
+        other = None if first else self.choice.other
         now = self.view.now
 
         def read(store: Store) -> list[tuple[StoredRun, str]]:
@@ -119,13 +111,13 @@ class CompareTab(Tab):
 
         def chosen(run: str | None) -> None:
             if run:
-                self.choice = replace(self.choice, a=run) if side == "A" else replace(self.choice, b=run)
+                self.choice = replace(self.choice, a=run) if first else replace(self.choice, b=run)
                 self.ask()
 
         def show(runs: list[tuple[StoredRun, str]]) -> None:
             self.app.push_screen(RunChoice(self.view, runs, side, self.app.size.width - 6), chosen)
 
-        self._desk.ask("runs", read, show, self._outlet.warn)
+        self._desk.ask("runs", read, show, self._outlet.warn, opens=True)
 
     def action_open_other(self) -> None:
         """Type the file of a second database, in which B is; nothing typed goes back to one."""
@@ -144,11 +136,16 @@ class CompareTab(Tab):
         self.app.push_screen(Prompt(self.view, "Compare with the database", text=before, hint=hint, judge=judge), named)
 
     def action_swap(self) -> None:
-        """A becomes B. Two databases stay where they are: B is the one that was opened."""
-        one = self.list.comparison
-        if one is not None and self.choice.other is None:
+        """A becomes B, and B becomes A."""
+        one, choice = self.list.comparison, self.choice
+        if one is None:
+            return
+        if choice.other is None:
             self.choice = Choice(one.b.run.id, one.a.run.id)
-            self.ask()
+        else:
+            own, theirs = (one.b, one.a) if choice.swapped else (one.a, one.b)
+            self.choice = Choice(own.run.id, theirs.run.id, choice.other, not choice.swapped)
+        self.ask()
 
     def action_sort_pairs(self) -> None:
         orders = list(PairOrder)

@@ -96,18 +96,15 @@ class FailuresTab(Tab):
             self.ask()
 
     def ask(self) -> None:
-        self.waiting = True
         self._failed, self._asked_at = self.view.snapshot.failed, time.monotonic()
-        self._desk.ask("failures", lambda store: store.failures(), self._found, self._none, again=True)
+        self.ask_for_rows(self._desk, lambda store: store.failures(), self._found, self._none)
 
     def _found(self, clusters: Sequence[FailureCluster]) -> None:
-        self.waiting = False
         self.list.show(clusters)
         self.detail.show(self.list.current())
         self.app.paint_frame()  # type: ignore[attr-defined]
 
     def _none(self, sentence: str) -> None:
-        self.waiting = False
         self.list.forget(sentence)
         self.detail.show(None)
 
@@ -126,7 +123,7 @@ class FailuresTab(Tab):
 
     def on_cluster_detail_row_opened(self, message: ClusterDetail.RowOpened) -> None:
         message.stop()
-        self._desk.ask("detail", _read_failed(message.row), self._open, self._outlet.warn)
+        self._desk.ask("detail", _read_failed(message.row), self._open, self._outlet.warn, opens=True)
 
     def _open(self, detail: Detail) -> None:
         width = max(30, min(120, self.app.size.width - 6))
@@ -152,7 +149,7 @@ class FailuresTab(Tab):
             width = max(30, min(90, self.app.size.width - 8))
             self.app.push_screen(ForbidQuestion(self.view, corner, width), answered)
 
-        self._desk.ask("corner", read_corner(cluster), ask, self._outlet.warn)
+        self._desk.ask("corner", read_corner(cluster), ask, self._outlet.warn, opens=True)
 
     def action_undo_forbid(self) -> None:
         self._forbidding.undo()

@@ -1,12 +1,13 @@
 """The Pins tab: what a person chose, what came from elsewhere, and what each kernel would run as now.
 
 The three answer one question, what will be built: pins decide, suggestions don't, and the last list says what comes of
-all evidence. In a low terminal the focused list has the room and the others are lines that say how long they are.
+all evidence. In a low terminal the focused list has the room, and what can't be said in what is left is left out; the
+tab key leads to it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -26,6 +27,7 @@ from emmy_tui.pin_file import import_pins, pins_text
 from emmy_tui.pin_watch import PinWatch
 from emmy_tui.pinning import Pinnable, Pinning, author, read_pinnable
 from emmy_tui.prompt import Prompt
+from emmy_tui.sharing import FRAME, LEAST, Box, shared
 from emmy_tui.source import Again
 from emmy_tui.steering import Steering
 from emmy_tui.tabs.tab import Tab, tab_bindings
@@ -42,8 +44,8 @@ from engine.vocabulary import Schedule
 
 DETAIL_LINES, LOW_DETAIL_LINES = 10, 8
 STACKED_FROM = 30
-"""Lines of the tab from which all lists are seen."""
-CLOSED, OVERHEAD = 2, 3
+"""Lines of the tab from which all lists are seen, each as high as it is long."""
+OVERHEAD = FRAME + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,10 @@ class PinsTab(Tab):
         self.detail = RowDetail(view, self._detail)
         self._last = "pins"
         self._asked = 0
+        self._asking = False
+        self._queue: dict[str, KernelRow] = {}
+        """Kernels that are to be asked for, in this order."""
+        self._deploys: dict[str, Deploys] = {}
         self._pin_watch = PinWatch(desk, "changes", _read_listed, self._pins_seen)
 
     def compose(self) -> ComposeResult:
@@ -121,28 +127,43 @@ class PinsTab(Tab):
             pinned=here is not None and self._pin_of(here) is not None,
             schedule=here is not None and here.schedule is not None,
             pins=bool(pins),
-            stale=any(one.standing is not Standing.OK for one in pins),
+            stale=any(one.stale for one in pins),
         )
 
     def place(self, width: int, height: int) -> None:
-        self.detail.display = not self.zoomed
-        self.suggestions.display = bool(self.suggestions.count())
-        stacked = height >= STACKED_FROM
-        self.detail.styles.height = DETAIL_LINES if stacked else min(LOW_DETAIL_LINES, height // 2)
-        opened = self._opened(stacked)
-        for name, panel in self._lists.items():
-            if self.zoomed:
-                panel.display = name == self.zoomed
-            elif name != "suggestions":
-                panel.display = True
-            needed = max(2, panel.count()) + OVERHEAD
-            closed = min(needed, height // 4) if stacked or (name == "pins" and not panel.count()) else CLOSED
-            panel.styles.height = "1fr" if name == (self.zoomed or opened) else closed
+        heights = {self.zoomed: height} if self.zoomed else self._heights(height)
+        for name, panel in self.panels.items():
+            panel.display = name in heights
+            panel.styles.height = heights.get(name, 0)
+        self.name_left_out()
         self.call_after_refresh(self.repaint_all)
 
-    def _opened(self, stacked: bool) -> str:
-        """The list that has the room that is left."""
-        return "deploys" if stacked or not self._lists[self._last].count() else self._last
+    def _heights(self, height: int) -> dict[str, int]:
+        """Lines of the boxes that are seen. The list with the focus comes first, or where it is empty the kernels."""
+        stacked = height >= STACKED_FROM
+        opened = "deploys" if stacked or not self._lists[self._last].count() else self._last
+        names = [opened, *(name for name in ("deploys", "pins", "suggestions") if name != opened)]
+        boxes = []
+        for name in names:
+            count = self._lists[name].count()
+            wanted = max(1 if count else 2, count) + OVERHEAD
+            least = min(wanted, height // 4 if stacked and name != opened else LEAST)
+            if name != "suggestions" or count:
+                boxes.append(Box(name, least, least if stacked and name != opened else wanted))
+        lines = DETAIL_LINES if stacked else LOW_DETAIL_LINES
+        boxes.insert(1 if height >= lines + 2 * LEAST else len(boxes), Box("pin", lines, lines))
+        return shared(boxes, height)
+
+    def reachable(self) -> list[str]:
+        """All lists that hold something or say that they don't, also where they are left out for want of room."""
+        if self.zoomed:
+            return [self.zoomed]
+        return [name for name in self.order if name != "suggestions" or self.suggestions.count()]
+
+    def open_panel(self, name: str) -> None:
+        if name not in self._heights(self.size.height):
+            self._last = name
+            self.place_panels()
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
         name = self.focused_panel()
@@ -171,38 +192,56 @@ class PinsTab(Tab):
             self._suggested(suggestions)
 
     def reset(self) -> None:
+        self._asked += 1
+        self._deploys, self._queue = {}, {}
         self.deploys.found, self.deploys.wanted = [], 0
 
     def ask(self) -> None:
         self._desk.ask("pins", pin_standings, self._found, self.list.forget, again=True)
         self._desk.ask("suggestions", read_suggestions(), self._suggested, lambda sentence: None)
         self._asked += 1
-        kernels = list(self.view.snapshot.kernels.values())
-        self.deploys.wanted, self.deploys.said = len(kernels), ""
-        self._ask_deploys(kernels, [], self._asked)
+        self._queue = dict(self.view.snapshot.kernels)
+        self.deploys.wanted, self.deploys.said = len(self._queue), ""
+        self._ask_deploys(self._asked)
 
-    def _ask_deploys(self, kernels: list[KernelRow], found: list[Deploys], asked: int) -> None:
-        """One kernel a question, so that what a person does meanwhile goes between."""
-        if asked != self._asked:
-            return
-        if len(found) >= len(self.deploys.found) or len(found) == len(kernels):
-            self.deploys.found = list(found)
-            self._changed()
-        if len(found) == len(kernels):
+    def _ask_deploys(self, asked: int) -> None:
+        """One kernel a question, so that what a person does meanwhile goes between. What was listed stays until its
+        own answer has come."""
+        self._asking = asked == self._asked and bool(self._queue)
+        if not self._asking:
             return
 
         def answered(one: Deploys) -> None:
-            self._ask_deploys(kernels, [*found, one], asked)
+            if asked == self._asked:
+                self._deploys[one.kernel] = one
+                kernels = self.view.snapshot.kernels
+                self.deploys.found = [self._deploys[key] for key in kernels if key in self._deploys]
+                self._changed()
+                self._ask_deploys(asked)
 
         def failed(sentence: str) -> None:
-            self.deploys.wanted, self.deploys.found, self.deploys.said = 0, [], sentence
+            self.reset()
+            self.deploys.said = sentence
             self._changed()
 
-        self._desk.ask("deploys", read_deploys(kernels[len(found)]), answered, failed)
+        kernel = self._queue.pop(next(iter(self._queue)))
+        groupings = self.view.snapshot.groupings.values()
+        run = next((row.run for row in groupings if kernel.kernel in row.kernels), "")
+        self._desk.ask("deploys", read_deploys(kernel, run), answered, failed)
 
     def _found(self, pins: tuple[PinStanding, ...]) -> None:
+        self._ask_first(_places(self.list.pins) ^ _places(pins))
         self.list.show(pins)
         self._changed()
+
+    def _ask_first(self, changed: set[tuple[str, int]]) -> None:
+        """Kernels with another pin than before are what a person waits for."""
+        kernels = self.view.snapshot.kernels
+        first = {key: kernels[key] for key, _ in changed if key in kernels}
+        if first:
+            self._queue = {**first, **{key: row for key, row in self._queue.items() if key not in first}}
+            if not self._asking:
+                self._ask_deploys(self._asked)
 
     def _suggested(self, found: tuple[Suggested, ...]) -> None:
         self.suggestions.found = found
@@ -252,9 +291,11 @@ class PinsTab(Tab):
         offered = here.schedule if here is not None and self._last != "pins" else None
         key = here.kernel if here is not None and offered is not None else kernel.kernel if kernel else ""
         if key:
-            self._desk.ask(
-                "pinnable", read_pinnable(key), lambda pinnable: self._type(pinnable, offered), self._outlet.warn
-            )
+
+            def type_it(pinnable: Pinnable) -> None:
+                self._type(pinnable, offered)
+
+            self._desk.ask("pinnable", read_pinnable(key), type_it, self._outlet.warn, opens=True)
 
     def _type(self, pinnable: Pinnable, offered: Schedule | None) -> None:
         kernel = pinnable.kernel
@@ -296,7 +337,7 @@ class PinsTab(Tab):
 
     def action_retune_stale(self) -> None:
         """Every kernel whose pin was overtaken or belongs to other versions; an unmeasured pin is measured."""
-        stale = [one for one in self.list.pins if one.standing is not Standing.OK]
+        stale = [one for one in self.list.pins if one.stale]
         self._steering.retune(self.app, [_again(one) for one in stale])
 
     def action_measure(self) -> None:
@@ -340,6 +381,11 @@ class PinsTab(Tab):
 
 def _read_listed(store: Store) -> _Listed:
     return pin_standings(store), read_suggestions()(store)
+
+
+def _places(pins: Sequence[PinStanding]) -> set[tuple[str, int]]:
+    """Kernel and number of each pin: a pin that is set again has another number."""
+    return {(one.stored.pin.kernel_key, one.stored.id) for one in pins}
 
 
 def _again(one: PinStanding) -> Again:

@@ -13,6 +13,7 @@ from emmy_tui.desk import Desk
 from emmy_tui.dialogs import Reading
 from emmy_tui.export import Record, ask_format
 from emmy_tui.outlet import Outlet
+from emmy_tui.sharing import LEAST, Box, shared
 from emmy_tui.tabs.tab import Tab, tab_bindings
 from emmy_tui.view import View
 from emmy_tui.widgets.panel import ListPanel, Panel
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from engine.deploy import PriorReport
     from engine.deploy.prior_report import KernelTrust
 
-TRUST_LINES = 5
+TRUST_LINES, PLOT_LINES = 5, 7
 BOTH_LISTS_FROM = 120
 
 
@@ -50,6 +51,8 @@ class PriorTab(Tab):
         self.ranked = TrustList(view)
         self.residuals = ResidualList(view)
         self.flipped = False
+        self._opened = "ranked"
+        """The panel that the tab key led to: where there is little room, it is the one that is seen."""
         self._report: PriorReport | None = None
 
     def compose(self) -> ComposeResult:
@@ -96,11 +99,36 @@ class PriorTab(Tab):
         }
         for name, panel in self.panels.items():
             panel.display = name == zoomed if zoomed else shown[name]
-        self.query_one("#prior-middle").display = zoomed in ("", "scatter")
-        self.query_one("#prior-lists").display = zoomed in ("", "ranked", "residuals")
+        heights = {} if zoomed else self._heights(height)
+        middle, lists = self.query_one("#prior-middle"), self.query_one("#prior-lists")
+        middle.display = zoomed == "scatter" or "middle" in heights
+        lists.display = zoomed in ("ranked", "residuals") or "lists" in heights
+        self.trust.display = zoomed == "trust" or "trust" in heights
         self.trust.styles.height = TRUST_LINES
-        self.query_one("#prior-lists").styles.height = "1fr" if zoomed else max(5, (height - TRUST_LINES) * 2 // 5)
+        lists.styles.height = heights["lists"] if middle.display and "lists" in heights else "1fr"
+        for name, box in (("scatter", middle), ("importance", middle), ("ranked", lists), ("residuals", lists)):
+            self.panels[name].display &= box.display
+        self.name_left_out()
         self.call_after_refresh(self.repaint_all)
+
+    def _heights(self, height: int) -> dict[str, int]:
+        """Lines of the verdict, the middle and the lists. Where there is no room for all, the one with the focus."""
+        lists = max(LEAST, (height - TRUST_LINES) * 2 // 5)
+        boxes = [Box("trust", TRUST_LINES, TRUST_LINES), Box("lists", lists, lists), Box("middle", PLOT_LINES, height)]
+        if self._opened == "scatter":
+            boxes = [boxes[0], boxes[2], boxes[1]]
+        return shared(boxes[1:2] if height < TRUST_LINES + LEAST else boxes, height)
+
+    def reachable(self) -> list[str]:
+        if self.zoomed:
+            return [self.zoomed]
+        flipped = self.shares_slot and self.flipped
+        hidden = ("ranked" if flipped else "residuals") if self.shares_slot else ""
+        return [name for name in self.order if name != hidden]
+
+    def open_panel(self, name: str) -> None:
+        self._opened = name
+        self.place_panels()
 
     def shown(self) -> None:
         self.ask()
@@ -109,8 +137,7 @@ class PriorTab(Tab):
         self.scatter.kernel = ""
 
     def ask(self) -> None:
-        self.waiting = True
-        self._desk.ask("prior", _question, self._found, self._none, again=True)
+        self.ask_for_rows(self._desk, _question, self._found, self._none)
 
     def _found(self, report: PriorReport) -> None:
         self._show(report, "")
@@ -119,7 +146,7 @@ class PriorTab(Tab):
         self._show(None, sentence)
 
     def _show(self, report: PriorReport | None, said: str) -> None:
-        self._report, self.waiting = report, False
+        self._report = report
         for told in (self.trust, self.scatter, self.importance):
             told.show(report, said)
         self.ranked.show(report, said)
@@ -139,8 +166,9 @@ class PriorTab(Tab):
 
     def action_flip_prior(self) -> None:
         self.flipped = not self.flipped
+        self._opened = "residuals" if self.flipped else "ranked"
         self.place_panels()
-        self.call_after_refresh(self.focus_panel, "residuals" if self.flipped else "ranked")
+        self.call_after_refresh(self.focus_panel, self._opened)
 
     def action_trained(self) -> None:
         if self._report is not None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Callable
+from typing import ClassVar, TypeVar
 
 from textual.binding import BindingType
 from textual.containers import Container
@@ -10,8 +11,13 @@ from textual.events import DescendantFocus
 
 from emmy_tui.action import Row
 from emmy_tui.actions import BY_NAME, bindings
+from emmy_tui.desk import Desk
+from emmy_tui.text import plain
 from emmy_tui.view import View
 from emmy_tui.widgets.panel import ListPanel, Panel
+from engine.store import Store
+
+T = TypeVar("T")
 
 OTHER_LINES = 3
 """Lines of the screen that belong to no tab: status, tabs, footer."""
@@ -30,7 +36,7 @@ class Tab(Container):
         self.view = view
         self.zoomed = ""
         self._focused_last = ""
-        self.waiting = False
+        self._waiting = False
         """Whether the database was asked for the rows and has not answered yet."""
 
     @property
@@ -64,13 +70,33 @@ class Tab(Container):
     @property
     def reading(self) -> bool:
         """Whether the rows of the tab's list are still on their way."""
-        return self.waiting and not self.items
+        return self._waiting and not self.items
 
     @property
     def focused_lines(self) -> int:
         """Lines of the list that has the focus; 0 where none has it."""
         panel = self.panels.get(self.focused_panel())
         return panel.count() if isinstance(panel, ListPanel) else 0
+
+    def ask_for_rows(
+        self,
+        desk: Desk,
+        question: Callable[[Store], T],
+        then: Callable[[T], None],
+        failed: Callable[[str], None],
+        *,
+        again: bool = True,
+    ) -> None:
+        """Put the question for the rows of the list, as `Desk.ask` does; until its answer the tab may be `reading`."""
+        self._waiting = True
+        desk.ask(self.id or "", question, self._answered(then), self._answered(failed), again=again)
+
+    def _answered(self, then: Callable[[T], None]) -> Callable[[T], None]:
+        def answered(answer: T) -> None:
+            self._waiting = False
+            then(answer)
+
+        return answered
 
     def place(self, width: int, height: int) -> None:
         """Give the panels their places; the zoomed one is alone."""
@@ -126,11 +152,25 @@ class Tab(Container):
             panel.focus()
 
     def focus_by(self, step: int) -> None:
-        names = [name for name in self.order if self.panels[name].display]
+        names = self.reachable()
         focused = self.focused_panel()
         if names:
             place = names.index(focused) + step if focused in names else 0
+            self.open_panel(names[place % len(names)])
             self.focus_panel(names[place % len(names)])
+
+    def reachable(self) -> list[str]:
+        """The panels that the tab key goes through."""
+        return [name for name in self.order if self.panels[name].display]
+
+    def name_left_out(self) -> None:
+        """Let the panel with the focus say which others the tab key leads to, that there is no room for."""
+        names = [plain(self.panels[name].title()) for name in self.reachable() if not self.panels[name].display]
+        for panel in self.panels.values():
+            panel.left_out = f"tab: {', '.join(names)}" if names else ""
+
+    def open_panel(self, name: str) -> None:
+        """Make a panel seen that is to get the focus, where it is left out for want of room."""
 
     def zoom(self) -> None:
         self.zoomed = "" if self.zoomed else self.focused_panel()

@@ -16,7 +16,7 @@ from emmy_tui.dialogs import Reading
 from emmy_tui.export import Record, ask_format, candidate_record
 from emmy_tui.filter import EXAMPLE, BadFilter, Filter, parse_filter
 from emmy_tui.knob_words import long_words, short_words
-from emmy_tui.outlet import Outlet, command_text
+from emmy_tui.outlet import Outlet
 from emmy_tui.pareto import FrontChoice, read_front
 from emmy_tui.pin_watch import PinWatch
 from emmy_tui.pinning import Pinning
@@ -25,7 +25,8 @@ from emmy_tui.source import Again
 from emmy_tui.steering import Steering
 from emmy_tui.tabs.tab import Tab, tab_bindings
 from emmy_tui.text import Line
-from emmy_tui.variant_detail import Detail, command_of, compare_lines, detail_lines, read_detail
+from emmy_tui.variant_asking import copy_command, show_why
+from emmy_tui.variant_detail import Detail, compare_lines, detail_lines, read_detail
 from emmy_tui.variant_query import Found, pages, read_found
 from emmy_tui.verdicts import read_verdict
 from emmy_tui.view import View
@@ -165,20 +166,18 @@ class VariantsTab(Tab):
         name = kernel_name(kernel, self.view.snapshot) if kernel else ""
         label = f"kernels {self._filter.kernel_text}" if self._filter.kernel_text else name
         question = read_found(query, self._filter.predicted, self.list.predictions, with_knobs=moved or self._blank)
-        self._blank, self.waiting = self._blank or moved, True
-        self._desk.ask("variants", question, lambda found: self._found(found, query, label), self._none, again=True)
+        self._blank = self._blank or moved
+        self.ask_for_rows(self._desk, question, lambda found: self._found(found, query, label), self._none)
 
     def _pins_seen(self, before: tuple[int, ...] | None, now: tuple[int, ...]) -> None:
         if before is not None and now != before:
             self.ask()
 
     def _none(self, sentence: str) -> None:
-        self.waiting = False
         self.list.forget(sentence)
         self.app.paint_frame()  # type: ignore[attr-defined]
 
     def _found(self, found: Found, query: CandidateQuery, label: str) -> None:
-        self.waiting = False
         self._pinned = found.pinned
         if found.knobs is not None and query.kernel == self._kernel:
             self._knobs, self._blank = found.knobs, False
@@ -249,7 +248,7 @@ class VariantsTab(Tab):
     def on_variant_list_opened(self, message: VariantList.Opened) -> None:
         message.stop()
         question = read_detail(message.row, self.list.predictions)
-        self._desk.ask("detail", question, self._open, self._outlet.warn)
+        self._desk.ask("detail", question, self._open, self._outlet.warn, opens=True)
 
     def _open(self, detail: Detail) -> None:
         def answered(word: str | None) -> None:
@@ -305,25 +304,19 @@ class VariantsTab(Tab):
                 lines = compare_lines(first, row, verdict, width, self.view.glyphs)
                 self.app.push_screen(Reading(self.view, lines, "A and B"))
 
-            self._desk.ask("verdict", read_verdict(first, row), compare, self._outlet.warn)
+            self._desk.ask("verdict", read_verdict(first, row), compare, self._outlet.warn, opens=True)
         self.list.repaint()
 
     def action_copy_knobs(self) -> None:
         self._with_row(lambda row: self._outlet.copy(long_words(row.schedule), "knobs"))
 
     def action_copy_command(self) -> None:
-        def copy(command: str) -> None:
-            if not command:
-                self._outlet.warn("no run says how this row was measured")
-                return
-            try:
-                self._outlet.copy(command_text(command), "command")
-            except ValueError:
-                self._outlet.warn("the recorded command is none that a shell can be given, so it is not copied")
+        """The command that measures exactly this row; where none does, that of the search, called so."""
+        self._with_row(lambda row: copy_command(row, self._desk, self._outlet))
 
-        self._with_row(
-            lambda row: self._desk.ask("command", lambda store: command_of(store, row), copy, self._outlet.warn)
-        )
+    def action_why(self) -> None:
+        """Why the search took this row: of its leaf, else of the last branch of the tree on the way to it."""
+        self._with_row(lambda row: show_why(row, self.view, self.app, self._outlet))
 
     def action_pin(self) -> None:
         self._with_row(self._pin)
@@ -369,7 +362,7 @@ class VariantsTab(Tab):
             self.app.push_screen(FrontChoice(self.view, rows, width, writable=writable), answered)
 
         numbers = self.list.numbers[:EXPORT_LIMIT]
-        self._desk.ask("pareto", read_front(numbers), show, self._outlet.warn)
+        self._desk.ask("pareto", read_front(numbers), show, self._outlet.warn, opens=True)
 
     def action_retune(self) -> None:
         """The kernel that is shown."""

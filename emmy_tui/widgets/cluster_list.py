@@ -8,18 +8,20 @@ from textual.message import Message
 
 from emmy_tui import format as fmt
 from emmy_tui.knob_words import long_words, short_words, value_text
+from emmy_tui.recorded import recorded
 from emmy_tui.text import Glyphs, Line, Tone, clean, left, right, wrap
 from emmy_tui.view import View
 from emmy_tui.widgets.panel import ListPanel, titled
 from engine.store import FailureCluster, ForbiddenCorner
-from engine.store.failures import FailedRow
+from engine.store.failures import FailedRow, KernelFailures
 
 LABEL = 10
+SHARED = "they share, most others don't"
 
 
 def _widths(width: int) -> tuple[int, int, int]:
     """Of kind, shared knobs and cause; 0 leaves a column out."""
-    rest = width - 6 - 8 - 9
+    rest = width - 7 - 8 - 9
     if width < 100:
         kind = 0
         knobs = max(10, min(28, rest * 2 // 5))
@@ -30,11 +32,11 @@ def _widths(width: int) -> tuple[int, int, int]:
 
 def header_line(width: int, glyphs: Glyphs) -> Line:
     kind, knobs, cause = _widths(width)
-    text = right("n", 6) + " " + (left("kind", kind, glyphs) + " " if kind else "")
+    text = right("n", 7) + " " + (left("kind", kind, glyphs) + " " if kind else "")
     text += (
         left("cause", cause, glyphs)
         + " "
-        + left("only they share", knobs, glyphs)
+        + left(SHARED if knobs >= len(SHARED) else "they share", knobs, glyphs)
         + right("lift", 7)
         + right("kernels", 9)
     )
@@ -55,7 +57,7 @@ def cluster_line(cluster: FailureCluster, width: int, glyphs: Glyphs, forbidden:
     text = left(clean(", ".join(cluster.kinds), glyphs), kind, glyphs) + " " if kind else ""
     text += left(clean(cluster.cause, glyphs), cause, glyphs) + " "
     return [
-        (("F" if forbidden else " ") + right(fmt.count(cluster.count), 5) + " ", Tone.BAD),
+        (("F " if forbidden else "  ") + right(fmt.count(cluster.count), 5) + " ", Tone.BAD),
         (text, Tone.PLAIN),
         (left(clean(shared, glyphs), knobs, glyphs), Tone.ACCENT),
         (right(f"{cluster.lift:.1f}{glyphs.times}" if cluster.shared else "-", 7), Tone.PLAIN),
@@ -76,16 +78,17 @@ class ClusterList(ListPanel):
         self.said = "Reading the database"
 
     def title(self) -> Line:
-        return titled("Failures")
+        return titled(recorded("Failures", self.view))
 
     def note(self) -> Line:
         forbidden = f"{len(self.corners)} forbidden, " if self.corners else ""
         rows = sum(cluster.count for cluster in self.clusters)
-        return (
-            [(f"{forbidden}{fmt.plural(rows, 'row')} in {fmt.plural(len(self.clusters), 'cluster')}", Tone.DIM)]
-            if self.clusters
-            else []
-        )
+        if not self.clusters:
+            return []
+        shown = self.view.snapshot.failures
+        of_runs = f", {fmt.count(shown)} of the shown runs" if shown != rows and self.view.snapshot.kernels else ""
+        clusters = fmt.plural(len(self.clusters), "cluster")
+        return [(f"{forbidden}{fmt.plural(rows, 'row')} in {clusters}{of_runs}", Tone.DIM)]
 
     def empty(self) -> str:
         return self.said
@@ -131,8 +134,7 @@ def cluster_lines(cluster: FailureCluster, width: int, glyphs: Glyphs) -> list[L
         ("share", shared, Tone.ACCENT),
         ("lift", f"{cluster.lift:.1f} times likelier with these values" if cluster.shared else "", Tone.PLAIN),
         ("note", cluster.note, Tone.PLAIN),
-        ("kernels", ", ".join(cluster.kernels), Tone.PLAIN),
-        ("full text", cluster.example, Tone.PLAIN),
+        *(("kernel", _kernel_text(one), Tone.PLAIN) for one in cluster.by_kernel),
     )
     lines: list[Line] = []
     for label, value, tone in facts:
@@ -140,6 +142,11 @@ def cluster_lines(cluster: FailureCluster, width: int, glyphs: Glyphs) -> list[L
         for number, text in enumerate(texts):
             lines.append([(left("" if number else label, LABEL), Tone.DIM), (text, tone)])
     return [*lines, [], [(f"{fmt.plural(cluster.count, 'row')}; enter opens one", Tone.HEAD)]]
+
+
+def _kernel_text(one: KernelFailures) -> str:
+    """A kernel with its rows and its own full cause, as the numbers in it differ from kernel to kernel."""
+    return f"{one.label} {one.shape}, {fmt.plural(one.count, 'row')}, e.g. {one.example}"
 
 
 def failed_line(row: FailedRow, width: int, glyphs: Glyphs) -> Line:

@@ -16,6 +16,8 @@ from engine.vocabulary import KnobValue, Regime
 
 TIME, RATIO, INTERVAL, VERDICT, BY = 8, 7, 13, 14, 6
 WIDE_FROM = 100
+INTERVAL_FROM = 68
+"""Cells from which the interval has room beside a whole verdict."""
 LEAST_TARGET = 8
 _TONES = {Verdict.A_FASTER: Tone.GOOD, Verdict.B_FASTER: Tone.BAD}
 _BY = {Regime.DEPLOY: "deploy", Regime.RANKING: "rank"}
@@ -44,8 +46,8 @@ def pair_order_of(heading: str) -> PairOrder | None:
 def _widths(width: int) -> tuple[int, int, int, int]:
     """Of kernel, interval, regime and what differs; 0 leaves a column out."""
     fixed = 2 * (TIME + 1) + RATIO + 1 + VERDICT + 1
-    interval = INTERVAL
-    rest = width - fixed - interval - 1
+    interval = INTERVAL if width >= INTERVAL_FROM else 0
+    rest = width - fixed - (interval + 1 if interval else 0)
     if width < WIDE_FROM:
         return max(10, rest - 1), interval, 0, 0
     kernel = min(36, max(18, rest // 2 - BY))
@@ -55,7 +57,7 @@ def _widths(width: int) -> tuple[int, int, int, int]:
 def header_line(width: int) -> Line:
     kernel, interval, by, differs = _widths(width)
     text = " " + left("kernel", kernel) + right("A us", TIME + 1) + right("B us", TIME + 1) + right("A/B", RATIO + 1)
-    text += " " + right("interval", interval) + " " + left("verdict", VERDICT)
+    text += (" " + right("interval", interval) if interval else "") + " " + left("verdict", VERDICT)
     text += (" " + left("by", by) if by else "") + (" " + left("where they differ", differs) if differs else "")
     return [(text, Tone.DIM)]
 
@@ -67,7 +69,8 @@ def pair_line(pair: Pair, width: int, glyphs: Glyphs) -> Line:
     spans.append((right(fmt.us(pair.a.us if pair.a else None), TIME + 1), Tone.PLAIN))
     spans.append((right(fmt.us(pair.b.us if pair.b else None), TIME + 1), Tone.PLAIN))
     spans.append((right("-" if pair.ratio is None else f"{pair.ratio:.3f}", RATIO + 1), Tone.PLAIN))
-    spans.append((" " + right(interval_text(pair), interval), Tone.DIM))
+    if interval:
+        spans.append((" " + right(interval_text(pair), interval), Tone.DIM))
     spans.append((" " + left(str(pair.verdict), VERDICT, glyphs), _TONES.get(pair.verdict, Tone.PLAIN)))
     if by:
         spans.append((" " + left(_BY[pair.regime] if pair.regime else "-", by), Tone.DIM))

@@ -1,4 +1,7 @@
-"""How the best time of one kernel fell: every trial as a dot, the best so far as a step line, failures on the axis."""
+"""How the best time of one kernel fell: every trial as a dot, the best so far as a step line, failures on the axis.
+
+Trials are timed in the ranking regime, so the curve is of ranking times; the best beside it is what deploys.
+"""
 
 from __future__ import annotations
 
@@ -14,22 +17,29 @@ from emmy_tui.widgets.panel import Panel, titled
 from engine.snapshot import KernelRow
 
 AXIS = 7
+PAUSE_S = 120.0
+"""Two trials of a kernel that are further apart belong to two runs: what lies between is no time of its search."""
 
 
 class Points:
-    """A kernel's trials as plain arrays, grown by what is new."""
+    """A kernel's trials as plain arrays, grown by what is new; `paused` says that time between two runs is left out."""
 
     def __init__(self, row: KernelRow) -> None:
         self.row = row
         self.trials = array("d")
         self.seconds = array("d")
         self.us = array("d")
+        self.paused = False
+        self._last_at = 0.0
 
     def update(self) -> None:
         points = self.row.points
         for point in points[len(self.us) :]:
+            gap = point.at - self._last_at if self.us else 0.0
+            between_runs, self._last_at = gap > PAUSE_S, point.at
+            self.paused = self.paused or between_runs
             self.trials.append(point.trial)
-            self.seconds.append(point.at - points[0].at)
+            self.seconds.append((self.seconds[-1] if self.us else 0.0) + (0.0 if between_runs else gap))
             self.us.append(math.nan if point.us is None else point.us)
 
 
@@ -48,14 +58,14 @@ class Curve(Panel, can_focus=True):
 
     def note(self) -> Line:
         scale = "log y" if self.view.log_scale else "linear y"
-        return [(f"{scale} {self.view.glyphs.dot} L", Tone.DIM)]
+        return [(f"ranking us {self.view.glyphs.dot} {scale} {self.view.glyphs.dot} L", Tone.DIM)]
 
     def lines(self, width: int, height: int) -> list[Line]:
         kernel = self.view.kernel
         if kernel is None or not kernel.points:
             return [[("No trial yet", Tone.DIM)]]
         if width < AXIS + 6 or height < 4:
-            return [[(f"best {fmt.us(kernel.best_us)} us", Tone.PLAIN)]]
+            return [[(f"best {fmt.us(kernel.chosen_us)} us", Tone.PLAIN)]]
         if self._points is None or self._points.row is not kernel:
             self._points = Points(kernel)
         self._points.update()
@@ -81,7 +91,7 @@ def plot(points: Points, width: int, height: int, view: View) -> list[Line]:
     if not timed:
         lines[0] = [(f"{' ' * AXIS}{'|' if glyphs.ascii else '│'}", Tone.DIM), (" every trial failed", Tone.BAD)]
     lines.append(_axis(failed, view))
-    unit = "time" if view.by_time else "trials"
+    unit = ("time in runs" if points.paused else "time") if view.by_time else "trials"
     last = fmt.duration(end) if view.by_time else fmt.count(int(end))
     room = canvas.width - len(last) - 2
     lines.append([(f"{' ' * AXIS}0 {left(f'{unit} (t)', max(0, room), glyphs)}{last}", Tone.DIM)])

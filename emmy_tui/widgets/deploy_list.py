@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from emmy_tui import format as fmt
 from emmy_tui.deploying import Deploys
 from emmy_tui.knob_words import long_words, short_words
+from emmy_tui.recorded import recorded
 from emmy_tui.text import Glyphs, Line, Tone, clean, crop, left, right, wrap
 from emmy_tui.view import View
 from emmy_tui.widgets.kernel_name import Names
@@ -16,6 +17,7 @@ from engine.deploy import Evidence, Source
 SOURCE = 14
 _SHORT = {
     Source.PIN: "pin",
+    Source.IN_PLACE: "in the graph",
     Source.DEPLOY: "deploy time",
     Source.RANKING: "ranking time",
     Source.PRIOR: "prediction",
@@ -92,7 +94,7 @@ class DeployList(ListPanel):
         self._laid: tuple[Sequence[Deploys], int, tuple[int, int, int], Names] | None = None
 
     def title(self) -> Line:
-        return titled("Deploys now")
+        return titled(recorded("Deploys now", self.view))
 
     def note(self) -> Line:
         read, wanted = len(self.found), self.wanted

@@ -16,6 +16,7 @@ from emmy_tui.widgets.totals import kernels_alone, program_sum_us
 from engine.events import (
     Acted,
     Assembled,
+    ComparedInPlace,
     Event,
     GroupingScored,
     GroupingsExplored,
@@ -152,12 +153,15 @@ def _other(event: Event, snapshot: Snapshot, glyphs: Glyphs) -> tuple[str, Tone,
             return "group", Tone.PLAIN, f"{counts}  {event.reason}"
         case Assembled():
             if event.reason == Status.NOT_RECORDED:
-                return "whole", Tone.DIM, "assembled not recorded"
+                return "whole", Tone.DIM, "the whole program's time is not in the recording"
             if event.assembled_us is None:
                 return "FAIL", Tone.BAD, f"assembled program: {event.reason}"
             gap = fmt.change(event.sum_us, event.assembled_us)
             how = " with dependent launch" if event.pdl else ""
             return "whole", Tone.GOOD, f"assembled{how} {fmt.us(event.assembled_us)} us, {gap}% against the sum"
+        case ComparedInPlace():
+            tone = Tone.PLAIN if event.kept == event.schedules[0] else Tone.GOOD
+            return "place", tone, f"{_label(snapshot, event.kernel, glyphs)} {event.text}"
         case RunFinished():
             counts = f"{_over(event, snapshot)}measured {event.measured}, cached {event.cached}, failed {event.failed}"
             total = f"{glyphs.total} {fmt.us(event.sum_us)} us"

@@ -24,6 +24,7 @@ MORE = "more"
 
 HELP = "help"
 GAP = "  "
+COVERED: Line = [("esc", Tone.KEY), (" Close", Tone.PLAIN)]
 
 
 def footer_items(now: Now, width: int, keys: Keys | None = None) -> list[tuple[Action, str, str]]:
@@ -80,13 +81,16 @@ class Footer(Panel):
     def __init__(self, view: View, *, id: str = "footer") -> None:
         super().__init__(view, id=id)
         self.now = Now()
+        self.covered = False
+        """Whether a dialog is open, which has keys of its own."""
         self.said = ""
         self._tone = Tone.PLAIN
         self._until = 0.0
 
     def lines(self, width: int, height: int) -> list[Line]:
         sentence: list[Line] = [[(f" {row}", self._tone)] for row in self._rows(width)]
-        return [*sentence[: max(0, height - 1)], footer_line(self.now, width, self.view.keys)]
+        keys = COVERED if self.covered else footer_line(self.now, width, self.view.keys)
+        return [*sentence[: max(0, height - 1)], keys]
 
     def on_click(self, event: Click) -> None:
         if event.y == self.size.height - 1:

@@ -124,7 +124,8 @@ def _workers(view: View) -> list[Entry]:
     entries: list[Entry] = []
     told = zip(seen.devices, seen.pids, seen.steps, seen.kernels, seen.schedules, seen.ages_s, strict=True)
     for device, pid, step, kernel, schedule, age in told:
-        at = f"{step} since {age:.1f} s  {_who(view, kernel, schedule)}" if step else "waits"
+        whose = f"  {_who(view, kernel, schedule)}" if kernel else ""
+        at = f"{step} since {age:.1f} s{whose}" if step else "waits"
         entries.append(([(f"worker {device} pid {pid}  ", Tone.DIM), (at, Tone.PLAIN)], None))
     return entries
 

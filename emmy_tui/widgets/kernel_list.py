@@ -1,9 +1,10 @@
 """Every distinct kernel of the program: what it is, how far its search is, and its share of the total.
 
-`first`, `best us` and the change between them are times of the ranking regime, which alone compare with each other;
-`deploy` is the time of the chosen schedule in the deploy regime, which the sum and the shares are made of. A narrow
-panel has room for one time, `us`: the one that counts. Where the GPU's ceilings were measured, `floor` says how many
-times the least possible time that counts is, and what sets that least: m for memory, c for compute.
+`#` counts its candidates, each once however many runs asked for it. `us` is the time that counts, at every width: the
+deploy regime's of what would deploy, before there is one the ranking time; sum and shares are made of it, and the list
+is sorted by it. `first`, `ranking` and the change between them are times of the ranking regime, which alone compare
+with each other: the first candidate's, and the search's best. Where the GPU's ceilings were measured, `floor` says how
+many times the least possible time `us` is, and what sets that least: m for memory, c for compute.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class KernelOrder(StrEnum):
 
 _ORDERS = {
     **dict.fromkeys(("kernel", "shape"), KernelOrder.RUN),
-    **dict.fromkeys(("best", "us", "deploy"), KernelOrder.TIME),
+    "us": KernelOrder.TIME,
     **dict.fromkeys(("of", "all"), KernelOrder.COST),
 }
 
@@ -51,12 +52,12 @@ class Columns:
     shape: int = 0
     times: int = 0
     trials: int = 4
-    first: int = 0
-    best: int = 7
-    change: int = 5
-    deploy: int = 0
+    us: int = 7
     share: int = 0
     floor: int = 0
+    first: int = 0
+    ranking: int = 0
+    change: int = 5
     state: int = 3
 
     @classmethod
@@ -68,25 +69,15 @@ class Columns:
         if width < 58:
             change = 0 if alike else 5
             plain = cls(label=0, change=change)
-            taken = plain.trials + plain.best + change + plain.state + 3 + (change > 0)
+            taken = plain.trials + plain.us + change + plain.state + 3 + (change > 0)
             return replace(plain, label=max(4, width - 2 - taken))
         first, share = (7, 6) if width >= 74 else (0, 0)
         floor = 6 if floors else 0
         if floor and width < 90:
             first = 0
         state = 10 if width >= 90 else 3
-        columns = cls(0, 0, 4, 4, first, 7, 5, 7, share, floor, state)
-        widths = (
-            columns.times,
-            columns.trials,
-            first,
-            columns.best,
-            columns.change,
-            columns.deploy,
-            share,
-            floor,
-            state,
-        )
+        columns = cls(0, 0, 4, 4, 7, share, floor, first, 7, 5, state)
+        widths = (4, 4, 7, share, floor, first, 7, 5, state)
         rest = max(12, width - 2 - sum(widths) - sum(width > 0 for width in widths) - 1)
         most = rest * 5 // 12 if alike else rest * 6 // 11
         label = min(max(6, longest), max(6, most))
@@ -113,17 +104,17 @@ def header_line(columns: Columns, glyphs: Glyphs) -> Line:
     if columns.times:
         cells.append(right(glyphs.times, columns.times))
     cells.append(right("#", columns.trials))
-    if columns.first:
-        cells.append(right("first", columns.first))
-    cells.append(right("best us" if columns.deploy else "us", columns.best))
-    if columns.change:
-        cells.append(right(f"{glyphs.delta}%", columns.change))
-    if columns.deploy:
-        cells.append(right("deploy", columns.deploy))
+    cells.append(right("us", columns.us))
     if columns.share:
         cells.append(right("of all", columns.share))
     if columns.floor:
         cells.append(right(f"{glyphs.times}floor", columns.floor))
+    if columns.first:
+        cells.append(right("first", columns.first))
+    if columns.ranking:
+        cells.append(right("ranking", columns.ranking))
+    if columns.change:
+        cells.append(right(f"{glyphs.delta}%", columns.change))
     cells.append(left("state" if columns.state > 5 else "st", columns.state))
     return [(" ".join(cells), Tone.DIM)]
 
@@ -147,19 +138,19 @@ def kernel_line(
         spans.append((left(clean(row.shape, glyphs), columns.shape, glyphs) + " ", Tone.DIM))
     if columns.times:
         spans.append((right(fmt.count(row.count if count is None else count), columns.times) + " ", Tone.DIM))
-    spans.append((right(fmt.count(len(row.points)), columns.trials) + " ", Tone.PLAIN))
-    if columns.first:
-        spans.append((right(fmt.us(row.first_us), columns.first) + " ", Tone.DIM))
-    spans.append((right(fmt.us(row.best_us if columns.deploy else row.chosen_us), columns.best) + " ", Tone.PLAIN))
-    if columns.change:
-        spans.append((right(fmt.change(row.first_us, row.best_us), columns.change) + " ", Tone.PLAIN))
-    if columns.deploy:
-        spans.append((right(fmt.us(row.deploy_us), columns.deploy) + " ", Tone.PLAIN))
+    spans.append((right(fmt.count(row.candidates), columns.trials) + " ", Tone.PLAIN))
+    spans.append((right(fmt.us(row.chosen_us), columns.us) + " ", Tone.PLAIN))
     if columns.share:
         part = None if row.chosen_us is None or count is None else row.chosen_us * count
         spans.append((right(fmt.share(part, total), columns.share) + " ", Tone.PLAIN))
     if columns.floor:
         spans.append((right(floor_text(row), columns.floor) + " ", Tone.PLAIN))
+    if columns.first:
+        spans.append((right(fmt.us(row.first_us), columns.first) + " ", Tone.DIM))
+    if columns.ranking:
+        spans.append((right(fmt.us(row.best_us), columns.ranking) + " ", Tone.DIM))
+    if columns.change:
+        spans.append((right(fmt.change(row.first_us, row.best_us), columns.change) + " ", Tone.DIM))
     only_failed = row.failed and row.best_us is None
     if columns.state > 5:
         text = f"{glyph} {word}" + (f" {row.failed}" if only_failed else "")

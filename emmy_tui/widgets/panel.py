@@ -40,6 +40,8 @@ class Panel(Widget):
     def __init__(self, view: View, *, id: str) -> None:
         super().__init__(id=id)
         self.view = view
+        self.left_out = ""
+        """What the frame says of panels that there is no room for, where it has room for that."""
         self._painted: list[_Painted] = []
         self._painted_size = Size(0, 0)
         self._styles_by_tone: dict[str, Style] = {}
@@ -127,6 +129,8 @@ class Panel(Widget):
             return [((glyphs.horizontal * self.size.width, tone),)] * self.size.height
         title, note = self.title(), self.note()
         start: Line = [(" ", Tone.PLAIN), *title, (" ", Tone.PLAIN)] if title else []
+        if self.left_out and line_width(start) + line_width(note) + len(self.left_out) + 6 <= width:
+            note = [*note, (f"  {self.left_out}" if note else self.left_out, Tone.DIM)]
         end: Line = [(" ", Tone.PLAIN), *note, (" ", Tone.PLAIN)] if note else []
         rule = width - line_width(start) - line_width(end)
         if rule < 1:

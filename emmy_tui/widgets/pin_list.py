@@ -18,12 +18,16 @@ EMPTY = "Nothing is pinned: p pins knob values that you type; on tab 2, a row"
 _TONES = {Standing.OK: Tone.GOOD, Standing.FAILED: Tone.BAD, Standing.ILLEGAL: Tone.BAD}
 _SHORT = {
     Standing.OK: "ok",
+    Standing.SLOWER: "a faster is known",
     Standing.FASTER: "stale: faster now",
     Standing.UNMEASURED: "unmeasured",
     Standing.FAILED: "failed",
     Standing.OTHER_CONTEXT: "stale: context",
     Standing.ILLEGAL: "illegal",
 }
+
+_STATES = {**_SHORT, Standing.SLOWER: str(Standing.SLOWER)}
+"""In full, where there is room."""
 
 
 def _widths(width: int, names: Names, knobs: int) -> tuple[int, int, int, int]:
@@ -115,7 +119,8 @@ class PinList(ListPanel):
 
 _MEANING = {
     Standing.OK: "nothing measured is faster by more than the noise",
-    Standing.FASTER: "something is measured that is faster by more than the noise",
+    Standing.SLOWER: "when it was pinned, one was known that is faster by more than the noise",
+    Standing.FASTER: "since it was pinned, one was measured that is faster by more than the noise",
     Standing.UNMEASURED: "legal, and not measured in this context",
     Standing.FAILED: "it failed when it was measured",
     Standing.OTHER_CONTEXT: "the newest run used another GPU or toolchain",
@@ -125,7 +130,7 @@ _MEANING = {
 def _meaning(one: PinStanding) -> str:
     if one.standing is Standing.ILLEGAL:
         return f"it decides nothing: {one.illegal.rstrip('.')}"
-    if one.standing not in (Standing.OK, Standing.FASTER):
+    if one.standing not in (Standing.OK, Standing.SLOWER, Standing.FASTER):
         return _MEANING[one.standing]
     floor = f"{apart_margin(one.noise_share) * 100:.1f} %"
     return f"{_MEANING[one.standing]} (noise {floor}{'' if one.noise_share is not None else ', not measured'})"
@@ -139,7 +144,7 @@ def pin_detail(one: PinStanding, width: int, glyphs: Glyphs) -> list[Line]:
         ("kernel", f"{one.label} {one.shape} {pin.kernel_key}", Tone.HEAD),
         ("pinned", long_words(pin.schedule.as_dict()), Tone.ACCENT),
         ("best now", f"{fmt.us(one.best_us)} us  {best}", Tone.PLAIN),
-        ("state", f"{_SHORT[one.standing]}: {_meaning(one)}", _TONES.get(one.standing, Tone.BUSY)),
+        ("state", f"{_STATES[one.standing]}: {_meaning(one)}", _TONES.get(one.standing, Tone.BUSY)),
         ("by", f"{pin.author}, {fmt.moment(pin.at)}, {one.gpu}", Tone.PLAIN),
         ("note", pin.note, Tone.PLAIN),
     )

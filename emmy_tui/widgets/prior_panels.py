@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from textual.message import Message
 
 from emmy_tui import format as fmt
+from emmy_tui.recorded import recorded
 from emmy_tui.text import Glyphs, Line, Tone, clean, crop, fit_line, left, line_width, right, wrap
 from emmy_tui.view import View
 from emmy_tui.widgets.braille import Canvas
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from engine.deploy.prior_report import KernelTrust, PredictedPair
 
 AXIS = 7
+MODELS_SUFFIX = ".models.npz"
+"""What is added to a database's name for the file of its models."""
 WORST = 50
 
 
@@ -49,7 +53,7 @@ class Trust(Told):
     """Which prior steers the next run, and why."""
 
     def title(self) -> Line:
-        return titled("Prior")
+        return titled(recorded("Prior", self.view))
 
     def note(self) -> Line:
         return [(clean(self.report.version, self.view.glyphs), Tone.DIM)] if self.report else []
@@ -64,12 +68,25 @@ class Trust(Told):
         lines: list[Line] = [verdict_spans(report), [(f"{numbers}   {counts}", Tone.PLAIN)]]
         if report.problem:
             lines.append([(clean(report.problem, self.view.glyphs), Tone.BAD)])
+        elif missing := missing_model(self.view, report):
+            lines.append([(clean(missing, self.view.glyphs), Tone.BUSY)])
         elif report.trained_on:
             fitted = f"{fmt.plural(report.rows, 'row')} of {fmt.plural(len(report.trained_on), 'kernel')}"
             lines.append([(f"trained on {fitted}: t lists them", Tone.DIM)])
         else:
             lines.append([("nothing was trained yet: emmy fit learns from this database", Tone.DIM)])
         return lines
+
+
+def missing_model(view: View, report: PriorReport) -> str:
+    """A sentence where the shown runs fitted another model than the one that is here, as in a copy of the database
+    alone; else ""."""
+    fitted = view.snapshot.prior_refit
+    if fitted is None or fitted.version in (report.learned, report.version):
+        return ""
+    which = "the shipped model" if report.shipped else report.version
+    file = f"{PurePath(view.database).name}{MODELS_SUFFIX}" if view.database else "the models file"
+    return f"{which} is shown: {file} with {fitted.version.rpartition('-')[0]} is missing"
 
 
 def _number(value: float | None) -> str:
@@ -306,15 +323,18 @@ def trained_lines(report: PriorReport, width: int, glyphs: Glyphs) -> list[Line]
     """Every kernel that the model was fitted to."""
     if not report.trained_on:
         return [[("The cold model answers: it was fitted to nothing of this database.", Tone.PLAIN)]]
+    ships, elsewhere = (
+        (", which ships with Emmy", "recorded elsewhere") if report.shipped else ("", "not in this database")
+    )
     lines: list[Line] = [
         [
-            (f"{report.learned}: {fmt.plural(len(report.trained_on), 'kernel')}", Tone.HEAD),
+            (f"{report.learned}{ships}: {fmt.plural(len(report.trained_on), 'kernel')}", Tone.HEAD),
         ],
         [],
     ]
     for one in sorted(report.trained_on, key=lambda one: -one.rows):
         known = one.label or one.family
-        name = f"{known} {one.shape}" if known else f"{one.kernel[:12]}, not in this database"
+        name = f"{known} {one.shape}" if known else f"{one.kernel[:12]}, {elsewhere}"
         text = left(clean(name, glyphs), max(20, width - 30), glyphs)
         lines.append(
             [(text + right(fmt.plural(one.rows, "row"), 12) + "  ", Tone.PLAIN), (clean(one.gpu, glyphs), Tone.DIM)]

@@ -1,8 +1,13 @@
-"""The search tree while it grows: which options were tried how often, what they gave, and what was passed over."""
+"""The search tree while it grows: which options were tried how often, what they gave, and what was passed over.
+
+`search us` is the number that the search goes by: the best ranking time below a node, in the outer tree the best sum.
+The star leads to what deploys, which may be another candidate.
+"""
 
 from __future__ import annotations
 
 from emmy_tui import format as fmt
+from emmy_tui.best import best_path
 from emmy_tui.text import Glyphs, Line, Tone, clean, crop, left, line_width, right, width_of
 from emmy_tui.tree_index import ROOT, Key, TreeIndex, TreeLine
 from emmy_tui.view import View
@@ -30,18 +35,6 @@ def node_title(node: NodeRow, snapshot: Snapshot) -> str:
     return kernel.label if kernel else node.label or node.kernel
 
 
-def best_path(snapshot: Snapshot, root: str) -> list[str]:
-    """Nodes from a root down to the best time below it."""
-    names: list[str] = []
-    row = snapshot.nodes.get(root)
-    while row is not None and row.best_us is not None:
-        names.append(row.node)
-        children = (snapshot.nodes[child] for child in row.children)
-        timed = [child for child in children if child.best_us is not None]
-        row = min(timed, key=lambda child: child.best_us or 0.0, default=None)
-    return names
-
-
 def node_mark(node: NodeRow, best: bool, running: bool, glyphs: Glyphs) -> tuple[str, Tone]:
     """Glyph and word of a node. A closed node speaks for what is below it."""
     if running or node.state == NodeState.RUNNING:
@@ -56,7 +49,7 @@ def node_mark(node: NodeRow, best: bool, running: bool, glyphs: Glyphs) -> tuple
 
 
 def header_line(width: int) -> Line:
-    numbers = f" {left('mark', MARK)}{right('visits', VISITS)}{right('best us', BEST + 1)}{right('prior', PRIOR + 2)}"
+    numbers = f" {left('mark', MARK)}{right('visits', VISITS)}{right('search us', BEST + 2)}{right('prior', PRIOR + 2)}"
     bar = "  share of visits" if width >= BAR_FROM else ""
     bar_width = _bar_width(width)
     head = left("option", max(4, width - len(numbers) - (bar_width + 2 if bar_width else 0)))
@@ -79,14 +72,14 @@ def node_line(
 ) -> Line:
     """One node. `whole` is the visits that its bar is a share of."""
     bar_width = _bar_width(width)
-    fixed = 1 + MARK + VISITS + BEST + 1 + PRIOR + 2 + (bar_width + 2 if bar_width else 0)
+    fixed = 1 + MARK + VISITS + BEST + 2 + PRIOR + 2 + (bar_width + 2 if bar_width else 0)
     fold = " " if opened is None else glyphs.opened if opened else glyphs.closed
     tried = node.visits > 0
     head = left("  " * min(depth, max(0, width - fixed - 12) // 2) + f"{fold} {title}", max(4, width - fixed), glyphs)
     best = fmt.us(node.best_us)
     spans: Line = [(head + " ", Tone.PLAIN if tried or opened else Tone.DIM), (left(mark[0], MARK, glyphs), mark[1])]
     spans.append((right(fmt.count(node.visits), VISITS), Tone.PLAIN if tried else Tone.DIM))
-    spans.append((right(best, BEST + 1), mark[1] if mark[1] is Tone.GOOD else Tone.PLAIN))
+    spans.append((right(best, BEST + 2), mark[1] if mark[1] is Tone.GOOD else Tone.PLAIN))
     spans.append((right(f"{node.prior:.2f}", PRIOR + 2), Tone.DIM))
     if bar_width:
         filled = round(bar_width * node.visits / whole) if whole else 0

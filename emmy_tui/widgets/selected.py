@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 from emmy_tui import format as fmt
+from emmy_tui.best import best_path, deploy_below, deploy_text, node_path
 from emmy_tui.text import Glyphs, Line, Tone, clean, left, right, width_of, wrap
 from emmy_tui.view import View
 from emmy_tui.widgets.panel import Panel, titled
-from emmy_tui.widgets.search_tree import best_path, node_mark, node_title
+from emmy_tui.widgets.search_tree import node_mark, node_title
 from engine.events import Measured
 from engine.snapshot import KernelRow, NodeRow, Snapshot
+from engine.vocabulary import Regime
 
 LABEL = 12
 
 
-def node_path(snapshot: Snapshot, name: str) -> list[NodeRow]:
-    """Rows from the root down to a node."""
-    rows: list[NodeRow] = []
-    row = snapshot.nodes.get(name)
-    while row is not None:
-        rows.append(row)
-        row = snapshot.nodes.get(row.parent)
-    return rows[::-1]
-
-
-def last_measured(snapshot: Snapshot, node: str) -> Measured | None:
-    """The newest measurement of a node that the log still holds."""
-    found = (event for event in reversed(snapshot.log) if isinstance(event, Measured) and event.node == node)
-    return next(found, None)
+def last_measured(snapshot: Snapshot, node: str, regime: str = "") -> Measured | None:
+    """The newest measurement of a node that the log still holds, in a regime or in any."""
+    of_node = (event for event in reversed(snapshot.log) if isinstance(event, Measured) and event.node == node)
+    return next((event for event in of_node if regime in ("", event.regime)), None)
 
 
 def _pair(label: str, value: str, tone: Tone = Tone.PLAIN) -> Line:
@@ -59,19 +51,21 @@ def selected_lines(view: View, width: int, height: int) -> list[Line]:
 
 def _numbers(view: View, node: NodeRow, root: NodeRow) -> list[Line]:
     lines: list[Line] = []
-    event = last_measured(view.snapshot, node.node)
+    event = last_measured(view.snapshot, node.node, Regime.RANKING)
     if event is not None and event.us is not None:
         spread = f"  {fmt.us(event.low_us)} to {fmt.us(event.high_us)}" if event.low_us and event.high_us else ""
         cached = "  cached" if event.cached else ""
         lines.append(_pair(event.regime, f"{fmt.us(event.us)} us{spread}{cached}"))
-    lines.append(_pair("best below", f"{fmt.us(node.best_us)} us" if node.best_us is not None else "-"))
+    regime = "by ranking time" if node.kernel else "as a sum"
+    lines.append(_pair("best below", f"{fmt.us(node.best_us)} us {regime}" if node.best_us is not None else "-"))
+    if deployed := deploy_text(view.snapshot, node):
+        lines.append(_pair("deploy", deployed))
     lines.append(_pair("visits", f"{node.visits} of {root.visits} ({fmt.share(node.visits, root.visits)})"))
     lines.append(_pair("prior", f"{node.prior:.2f} of its best sibling"))
     kernel = view.snapshot.kernels.get(node.kernel)
-    if kernel is not None and kernel.deploy_us is not None and node.parent == "":
-        lines.append(_pair("deploy", f"{fmt.us(kernel.deploy_us)} us"))
     if kernel is not None and kernel.floor_us is not None:
-        lines.append(_pair("floor", floor_sentence(kernel, node.best_us)))
+        below = deploy_below(view.snapshot, node)
+        lines.append(_pair("floor", floor_sentence(kernel, below[0].us if below else node.best_us)))
     return lines
 
 
@@ -91,7 +85,7 @@ def _siblings(view: View, node: NodeRow, parent: NodeRow, width: int) -> list[Li
     longest = max((width_of(clean(row.label, glyphs)) for row in rows), default=0)
     name = min(max(12, longest), max(12, (width - 18) * 3 // 4))
     room = max(4, width - 2 - name - 9 - 7)
-    lines: list[Line] = [[(left("Siblings", name + 3 + room) + right("best us", 8) + right("prior", 6), Tone.DIM)]]
+    lines: list[Line] = [[(left("Siblings", name + 1 + room) + right("search us", 10) + right("prior", 6), Tone.DIM)]]
     for row in rows:
         lines.append(_sibling(row, row is node, slowest, name, room, glyphs))
     return lines

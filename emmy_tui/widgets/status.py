@@ -11,7 +11,7 @@ from emmy_tui.source import Mode
 from emmy_tui.text import Glyphs, Line, Tone, clean, crop, line_width, width_of
 from emmy_tui.view import View
 from emmy_tui.widgets.panel import Panel, ends
-from emmy_tui.widgets.totals import expected_kernels, program_name, program_sum_us, total_line
+from emmy_tui.widgets.totals import ended_early, expected_kernels, sum_text, total_line
 from engine import __version__
 from engine.events import KernelState, RunState
 
@@ -32,6 +32,8 @@ def mode_span(view: View) -> Line:
     glyphs = view.glyphs
     if view.mode is None:
         return []
+    if view.heard_s is not None:
+        return [(f"{glyphs.live} FOLLOWING", Tone.ACCENT)]
     live = view.mode is not Mode.BROWSE
     return [(f"{glyphs.live if live else glyphs.still} {view.mode}", Tone.ACCENT)]
 
@@ -47,9 +49,11 @@ def state_spans(view: View) -> Line:
     spans: Line = [(word, _STATE_TONES.get(RunState(state), Tone.PLAIN))]
     if view.reading:
         spans = [("reading the database", Tone.BUSY)]
+    if view.heard_s is not None:
+        spans.append((f"  last row {view.heard_s:.0f} s ago", Tone.DIM))
     if view.frozen:
         spans.append((f"  FROZEN +{fmt.count(view.held)}", Tone.BUSY))
-    if view.read_only:
+    if view.read_only or view.unwritable:
         spans.append(("  RO", Tone.DIM))
     spans += [(f"  {badge}", Tone.BUSY) for badge in view.badges]
     return spans
@@ -76,10 +80,9 @@ def status_line(view: View, width: int) -> Line:
     if view.reading:
         elapsed = None  # counts, sum and time of a part would be false
     elif snapshot.kernels:
-        ends_with.append([(f"{done}/{expected_kernels(view)} kernels", Tone.PLAIN)])
-        program = program_name(view)
-        of = f" {program}" if program else ""
-        ends_with.append([(f"{glyphs.total} {fmt.us(program_sum_us(snapshot))} us{of}", Tone.PLAIN)])
+        so_far = "so far " if ended_early(view) else ""
+        ends_with.append([(f"{so_far}{done}/{expected_kernels(view)} kernels", Tone.PLAIN)])
+        ends_with.append([(sum_text(view), Tone.PLAIN)])
     if elapsed is not None:
         ends_with.append([(fmt.duration(elapsed), Tone.PLAIN)])
     start: Line = [*name, ("  ", Tone.PLAIN), *mode_span(view), ("  ", Tone.PLAIN), *state_spans(view)]

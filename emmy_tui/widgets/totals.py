@@ -1,29 +1,29 @@
 """What the run comes to: the sum of the best times, the assembled program, counts, and where the time went.
 
 A replay and a database hold several programs: sum and assembled time are those of the program at hand, which is then
-named by its number, while counts and clock are over all of them. Kernels that were marked and are tuned again, each in
-a run of its own, are no programs: their sum is over all of them.
+named by its number; at a replay's end the sum over all of them stands beside it, as in the log. Counts and clock are
+over all programs; timings are counted in both regimes and each time one was asked for, failures once each, as the
+Failures tab lists them. What was stopped says that its sum is one so far. Kernels that were marked and are tuned
+again, each in a run of its own, are no programs: their sum is over all of them.
 """
 
 from __future__ import annotations
 
-import re
+import math
 
 from emmy_tui import format as fmt
 from emmy_tui.source import Mode
 from emmy_tui.text import Line, Tone, line_width
 from emmy_tui.view import View
+from engine.events import RunState
 from engine.snapshot import Snapshot
-from engine.vocabulary import Status
-
-_OF_ONE_KERNEL = re.compile(r"kernel .+ [0-9a-f]{24}", re.DOTALL)
-"""The target of a run of one kernel, as `engine.tune.retune.target_text` writes it."""
+from engine.vocabulary import Status, is_kernel_target
 
 
 def kernels_alone(snapshot: Snapshot) -> bool:
     """Whether every run that is shown is of one kernel, and none of a program."""
     runs = snapshot.programs.values()
-    return bool(runs) and all(_OF_ONE_KERNEL.fullmatch(run.target) for run in runs)
+    return bool(runs) and all(is_kernel_target(run.target) for run in runs)
 
 
 def expected_kernels(view: View) -> int:
@@ -51,11 +51,38 @@ def program_sum_us(snapshot: Snapshot) -> float | None:
     return chosen.sum_us if chosen is not None and chosen.sum_us is not None else snapshot.counted_us()
 
 
+def every_program_us(snapshot: Snapshot) -> float | None:
+    """What all programs come to, in us, where the end of a replay said so; None for one program, and before the end."""
+    ended, own = snapshot.finished.sum_us if snapshot.finished else None, program_sum_us(snapshot)
+    if len(snapshot.programs) < 2 or ended is None or own is None or kernels_alone(snapshot):
+        return None
+    return None if math.isclose(ended, own, rel_tol=1e-6) else ended
+
+
+def sum_text(view: View) -> str:
+    """The sum with whose it is: of all programs once they are through, else of the one at hand."""
+    snapshot, total = view.snapshot, view.glyphs.total
+    every = every_program_us(snapshot)
+    if every is not None:
+        return f"{total} {fmt.us(every)} us {len(snapshot.programs)} programs"
+    name = program_name(view)
+    return f"{total} {fmt.us(program_sum_us(snapshot))} us{f' {name}' if name else ''}"
+
+
+def ended_early(view: View) -> bool:
+    """Whether what is shown is a part, as the run was stopped or failed before its end."""
+    return view.state in (RunState.STOPPED, RunState.FAILED)
+
+
 def _sum_parts(view: View) -> list[Line]:
     snapshot, glyphs = view.snapshot, view.glyphs
     name = program_name(view)
     of = f" {name}" if name else ""
-    parts: list[Line] = [[(f"{glyphs.total} best {fmt.us(program_sum_us(snapshot))} us{of}", Tone.PLAIN)]]
+    so_far = " so far" if ended_early(view) else ""
+    parts: list[Line] = [[(f"{glyphs.total} best {fmt.us(program_sum_us(snapshot))} us{of}{so_far}", Tone.PLAIN)]]
+    every = every_program_us(snapshot)
+    if every is not None:
+        parts.append([(f"{glyphs.total} {fmt.us(every)} us {len(snapshot.programs)} programs", Tone.PLAIN)])
     return [*parts, *_assembled_parts(snapshot)]
 
 
@@ -63,21 +90,30 @@ def _assembled_parts(snapshot: Snapshot) -> list[Line]:
     assembled = snapshot.assembled_grouping()
     if assembled is not None:
         gap = fmt.change(assembled.sum_us, assembled.whole_us)
-        return [[(f"assembled {fmt.us(assembled.whole_us)} us ({gap}%)", Tone.PLAIN)]]
+        return [[(f"assembled {fmt.us(assembled.whole_us)} us ({gap}%)", Tone.PLAIN)], *_in_place_parts(snapshot)]
     reasons = [row.assembled_reason for row in snapshot.own_groupings() if row.assembled_reason]
     if not reasons:
         return []
     if reasons[-1] == Status.NOT_RECORDED:
-        return [[("assembled not recorded", Tone.DIM)]]
+        return []  # a replay times no program: that it doesn't is no result
     return [[("assembled failed", Tone.BAD)]]
+
+
+def _in_place_parts(snapshot: Snapshot) -> list[Line]:
+    """How many kernels have another schedule in the graph than alone, and what it takes without; of one program."""
+    finished = snapshot.finished
+    if finished is None or not finished.in_place or len(snapshot.programs) > 1:
+        return []
+    return [[(f"{finished.in_place} in place (alone {fmt.us(finished.alone_us)} us)", Tone.PLAIN)]]
 
 
 def _count_parts(view: View) -> list[Line]:
     snapshot = view.snapshot
+    failures = snapshot.failures
     parts: list[Line] = [
         [(f"measured {fmt.count(snapshot.measured)}", Tone.PLAIN)],
         [(f"cached {fmt.count(snapshot.cached)}", Tone.PLAIN)],
-        [(f"failed {fmt.count(snapshot.failed)}", Tone.BAD if snapshot.failed else Tone.PLAIN)],
+        [(f"failed {fmt.plural(failures, 'row')}", Tone.BAD if failures else Tone.PLAIN)],
     ]
     programs = 0 if kernels_alone(snapshot) else len(snapshot.programs)
     return [*parts, [(f"in {programs} programs", Tone.PLAIN)]] if programs > 1 else parts
@@ -114,10 +150,12 @@ def _join(parts: list[Line], width: int) -> Line:
 def total_lines(view: View, width: int) -> list[Line]:
     """The totals in three lines."""
     indent: Line = [("  ", Tone.PLAIN)]
-    groups = (_sum_parts(view), _count_parts(view), _share_parts(view))
+    counts = _count_parts(view)
+    groups = (_sum_parts(view), [[("timings: ", Tone.PLAIN), *counts[0]], *counts[1:]], _share_parts(view))
     return [indent + _join(parts, width - 2) for parts in groups]
 
 
 def total_line(view: View, width: int) -> Line:
     """The totals in one line beside a header that has the sum already."""
-    return _join([*_sum_parts(view)[1:], *_count_parts(view), *_share_parts(view)], width)
+    named = 1 if every_program_us(view.snapshot) is None else 2
+    return _join([*_sum_parts(view)[named:], *_count_parts(view), *_share_parts(view)], width)

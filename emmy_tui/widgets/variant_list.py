@@ -12,6 +12,7 @@ from emmy_tui import format as fmt
 from emmy_tui.desk import Desk
 from emmy_tui.knob_words import short_words
 from emmy_tui.predicting import Predictions, time_beside
+from emmy_tui.recorded import recorded
 from emmy_tui.text import Glyphs, Line, Tone, clean, crop, left, line_width, right
 from emmy_tui.view import View
 from emmy_tui.widgets.panel import ListPanel, titled
@@ -70,12 +71,13 @@ class Columns:
     ranking: int
 
     @classmethod
-    def of(cls, width: int, several: bool, sort: str = "best") -> Columns:
+    def of(cls, width: int, several: bool, sort: str = "best", rows: int = 0) -> Columns:
         wide = width >= 100
         label = 0 if not several or not wide else 18 if width >= LABEL_FROM else 8
         spread = 7 if wide and (not several or width >= LABEL_FROM) else 0
         error, trial = 8 if wide or sort == "error" else 0, 6 if wide or sort == "trial" else 0
         number, regime = (7, 6) if wide else (4, 4)
+        number = max(number, len(str(rows)))
         if width < BY_FROM and sort in ("us", "error", "trial"):
             regime = 0
         predicted = 15 if width >= PREDICTED_FROM else 0
@@ -97,6 +99,13 @@ def sort_of(heading: str, glyphs: Glyphs) -> str:
     """What a heading sorts by; "" for one that doesn't."""
     word = heading.rstrip(glyphs.rising + glyphs.falling)
     return next((sort for sort, head in _HEADS.items() if head == word), "")
+
+
+def order_text(shown: Shown) -> str:
+    """What comes first where rows are sorted by the time that counts: times of two regimes don't compare."""
+    if shown.sort != "best":
+        return f"by {_HEADS[shown.sort]}"
+    return "ranking times, then deploy" if shown.descending else "deploy times, then ranking"
 
 
 def header_line(columns: Columns, shown: Shown, glyphs: Glyphs) -> Line:
@@ -122,7 +131,7 @@ def variant_line(
 ) -> Line:
     """One candidate; `place` is its place in the list, from 1. One without any time says why in place of numbers."""
     mark = glyphs.pinned if row.pinned else "A" if marked else " "
-    spans: Line = [(right(fmt.count(place), columns.number) + " ", Tone.DIM), (f"{mark} ", Tone.ACCENT)]
+    spans: Line = [(right(str(place), columns.number) + " ", Tone.DIM), (f"{mark} ", Tone.ACCENT)]
     if columns.label:
         spans.append((left(clean(row.label, glyphs), columns.label, glyphs) + " ", Tone.DIM))
     spans.append((left(clean(short_words(row.schedule), glyphs), columns.knobs, glyphs), Tone.PLAIN))
@@ -185,14 +194,16 @@ class VariantList(ListPanel):
         glyphs = self.view.glyphs
         shown = self.shown
         gpu = f"{glyphs.dot} {clean(shown.gpu, glyphs)}" if shown.gpu and self.size.width >= 100 else ""
-        room = max(8, self.inner_size.width - line_width(titled("Variants", gpu)) - ROWS_ROOM)
-        return titled("Variants", crop(clean(shown.kernel, glyphs), room, glyphs), gpu)
+        heading = recorded("Variants", self.view)
+        room = max(8, self.inner_size.width - line_width(titled(heading, gpu)) - ROWS_ROOM)
+        return titled(heading, crop(clean(shown.kernel, glyphs), room, glyphs), gpu)
 
     def note(self) -> Line:
         glyphs = self.view.glyphs
         text = fmt.plural(len(self.numbers), "row")
         if not self.shown.filter_text:
-            return [(text, Tone.DIM)] if self.numbers else []
+            first = f"{order_text(self.shown)} {glyphs.dot} " if self.size.width >= BY_FROM else ""
+            return [(first + text, Tone.DIM)] if self.numbers else []
         count = f"{glyphs.dot} {text}"
         room = self.inner_size.width - line_width(self.title()) - len(count) - 8
         if room < FILTER_FROM:
@@ -206,10 +217,13 @@ class VariantList(ListPanel):
         return len(self.numbers)
 
     def header(self, width: int) -> Line | None:
-        return header_line(Columns.of(width, self.shown.several, self.shown.sort), self.shown, self.view.glyphs)
+        return header_line(self._columns(width), self.shown, self.view.glyphs)
+
+    def _columns(self, width: int) -> Columns:
+        return Columns.of(width, self.shown.several, self.shown.sort, len(self.numbers))
 
     def rows(self, start: int, count: int, width: int) -> list[Line]:
-        columns, glyphs = Columns.of(width, self.shown.several, self.shown.sort), self.view.glyphs
+        columns, glyphs = self._columns(width), self.view.glyphs
         numbers = self.numbers[start : start + count]
         if any(number not in self._rows for number in numbers):
             self._fetch(start, count)
@@ -218,7 +232,7 @@ class VariantList(ListPanel):
         for place, number in enumerate(numbers, start + 1):
             row = self._rows.get(number)
             if row is None:
-                lines.append([(right(fmt.count(place), columns.number) + f"   {glyphs.ellipsis}", Tone.DIM)])
+                lines.append([(right(str(place), columns.number) + f"   {glyphs.ellipsis}", Tone.DIM)])
             else:
                 predicted = self._predicted.get(number)
                 lines.append(variant_line(place, row, number == marked, columns, glyphs, predicted))

@@ -13,7 +13,7 @@ def fixed_surroundings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("TZ", "UTC")
     for name in ("NO_COLOR", "SSH_CONNECTION", "COLORTERM", "TEXTUAL_THEME"):
         monkeypatch.delenv(name, raising=False)
-    for module in ("emmy_tui.widgets.status", "emmy_tui.dialogs"):
+    for module in ("emmy_tui.widgets.status", "emmy_tui.help"):
         monkeypatch.setattr(f"{module}.__version__", "0.1.0")
     time.tzset()
     yield

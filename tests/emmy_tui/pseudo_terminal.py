@@ -101,6 +101,13 @@ if how == "put up":
         time.sleep(1)
 
     LinuxDriver.start_application_mode = slowly
+if how == "keys":
+    from emmy_tui.driver import Keyboard
+
+    def broken_keys(self, data):
+        raise RuntimeError("the keys broke on purpose")
+
+    Keyboard.read = broken_keys
 if how == "fail":
     source = ScriptedSource([*search_events()[:200], FAILED], capabilities=("start",))
 

@@ -357,7 +357,8 @@ class ScriptedSource:
         self.locate = locate
         self.badges: tuple[str, ...] = ()
         self.reading = False
-        self.trouble = ""
+        self.trouble = self.unwritable = ""
+        self.heard_s: float | None = None
         self.asked: list[str] = []
         self.waiting = list(events)
         self._per_drain = per_drain

@@ -9,8 +9,9 @@ from textual.binding import Binding
 
 from emmy_tui.action import COMPARE, FAILURES, LIVE, PINS, PRIOR, TABS, VARIANTS, Action, Group, Now
 from emmy_tui.actions import ACTIONS, BY_NAME, footer_actions, spoken
-from emmy_tui.app import EmmyApp, palette_title
-from emmy_tui.dialogs import help_lines
+from emmy_tui.app import EmmyApp
+from emmy_tui.help import help_lines
+from emmy_tui.pressing import palette_title
 from emmy_tui.source import Mode
 from emmy_tui.tabs.compare import CompareTab
 from emmy_tui.tabs.failures import FailuresTab
@@ -22,7 +23,7 @@ from emmy_tui.tabs.variants import VariantsTab
 from emmy_tui.text import line_width, plain
 from emmy_tui.widgets.footer import footer_line
 from emmy_tui.widgets.panel import ListPanel
-from tests.emmy_tui.looking import running, showing
+from tests.emmy_tui.looking import running, screen_text, showing
 from tests.emmy_tui.scripted import search_events
 
 FOCUSED = {
@@ -121,7 +122,7 @@ def test_the_help_lists_every_action_once_with_its_keys() -> None:
     for action in ACTIONS:
         keys = " ".join(spoken(key) for key in action.keys)
         assert sum(line.strip().startswith(keys) and action.meaning in line for line in lines) == 1, action.name
-    assert len([line for line in lines if line and not line.startswith(" ")]) == len(Group)
+    assert len([line for line in lines if line and not line.startswith(" ")]) == len(Group) + 1
 
 
 @pytest.mark.parametrize("width", [60, 76, 110])
@@ -176,3 +177,27 @@ async def test_the_palette_lists_every_action_but_movements() -> None:
         commands["Log  L"].callback()
         await pilot.pause()
         assert not app.view.log_scale
+
+
+def test_the_help_is_searched_by_words_and_by_keys() -> None:
+    found = [plain(line) for line in help_lines(Now(), wanted="undo pin")]
+    assert any("Undo the last change of a pin" in line for line in found)
+    assert not any("Freeze" in line for line in found)
+    assert [plain(line).split()[0] for line in help_lines(Now(), wanted="P")][1] == "P"
+    assert any("1.83m" in plain(line) for line in help_lines(Now(), wanted="floor"))
+    assert help_lines(Now(), wanted="no such thing") == []
+
+
+async def test_typing_in_the_help_filters_its_lines() -> None:
+    app = showing(search_events())
+    async with running(app) as pilot:
+        await pilot.press("question_mark", "slash", *"skip")
+        text = screen_text(app)
+        assert "/skip_" in text
+        assert "End this kernel's search with what it has" in text
+        assert "Freeze the view" not in text
+        await pilot.press("enter", "escape")
+        assert "Live: start the run" in screen_text(app)
+        assert len(app.screen_stack) == 2
+        await pilot.press("escape")
+        assert len(app.screen_stack) == 1

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from textual.command import CommandPalette
 
-from emmy_tui.dialogs import Help, Leave
+from emmy_tui.dialogs import Leave
+from emmy_tui.help import Help
 from emmy_tui.look import Look
 from emmy_tui.source import Anew, Mode
 from emmy_tui.tree_index import Key

@@ -9,6 +9,7 @@ import pytest
 from emmy_tui.dialogs import Reading
 from emmy_tui.jump import LETTERS, Jump, letters_of
 from emmy_tui.look import Look, theme_after
+from emmy_tui.source import Mode
 from tests.emmy_tui.looking import application, rows, running, screen_text, showing
 from tests.emmy_tui.measured import fill, over, press
 from tests.emmy_tui.scripted import ScriptedSource, search_events
@@ -160,3 +161,32 @@ async def test_every_tab_is_drawn_at_any_size(tmp_path: Path, tab: str, size: tu
         assert text.isascii()
         assert all(len(row) <= size[0] for row in text.split("\n"))
         assert ("Too small" in text) == (size[0] < 60)
+
+
+async def test_a_database_that_can_not_be_written_is_only_read(tmp_path: Path) -> None:
+    app = over(fill(tmp_path / "tune.db", rows=3))
+    app.source.unwritable = "the file tune.db can't be written"
+    async with running(app) as pilot:
+        await press(app, pilot, "6")
+        assert "RO" in rows(app)[0].split()
+        assert "p Pin" not in rows(app)[-1]
+        await press(app, pilot, "p")
+        assert len(app.screen_stack) == 1
+        assert "The database is only read: the file tune.db can't be written" in screen_text(app)
+        app.source.unwritable = ""
+        await press(app, pilot, "p")
+        assert len(app.screen_stack) == 1, "it is looked at again on the next pulse"
+        app.tick()
+        await press(app, pilot, "p")
+        assert "Pin knobs of" in screen_text(app)
+
+
+async def test_a_run_of_another_process_is_followed() -> None:
+    source = ScriptedSource(search_events()[:200], mode=Mode.BROWSE, capabilities=())
+    source.heard_s = 3.2
+    app = application(source)
+    async with running(app):
+        assert "FOLLOWING  running  last row 3 s ago" in rows(app)[0]
+        source.heard_s = None
+        app.tick()
+        assert "BROWSE  running" in rows(app)[0]

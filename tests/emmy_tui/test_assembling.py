@@ -53,7 +53,7 @@ def test_without_a_disassembler_ptx_is_there_all_the_same(database: Path) -> Non
 
 def test_without_a_compiler_one_line_says_what_is_missing(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(assembling, "find_spec", lambda name: None if name == "triton" else object())
-    with pytest.raises(NothingToCompile, match=r"need triton, not installed here: pip install 'emmy-tui\[tune\]'"):
+    with pytest.raises(NothingToCompile, match=r"need triton, not installed here: pip install '\.\[tune\]'"):
         compiled(*listed(database))
 
 

@@ -106,8 +106,23 @@ async def test_another_database_is_compared_with(database: Path, monkeypatch: py
         assert comparison is not None
         assert (comparison.a.path.name, comparison.b.path.name) == ("tune.db", "other.db")
         assert comparison.pairs[0].ratio is not None
+        ratio = comparison.pairs[0].ratio
         await press(app, pilot, "w")
-        assert app.compare.list.comparison is comparison
+        swapped = app.compare.list.comparison
+        assert swapped is not None
+        assert (swapped.a.path.name, swapped.b.path.name) == ("other.db", "tune.db")
+        assert (swapped.a.run.id, swapped.b.run.id) == (comparison.b.run.id, comparison.a.run.id)
+        (pair,) = [one for one in swapped.pairs if one.kernel == comparison.pairs[0].kernel]
+        assert pair.ratio == pytest.approx(1 / ratio)
+        await press(app, pilot, "a")
+        assert "Run A" in screen_text(app)
+        assert len(app.screen._runs) == 1, "those of other.db"
+        await press(app, pilot, "escape", "b")
+        assert len(app.screen._runs) == 2
+        await press(app, pilot, "escape", "w")
+        again = app.compare.list.comparison
+        assert again is not None
+        assert [pair.verdict for pair in again.pairs] == [pair.verdict for pair in comparison.pairs]
 
 
 async def test_one_run_says_what_to_do(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 import subprocess
 import sys
@@ -15,7 +16,8 @@ import pytest
 
 from emmy_tui.desk import NO_DATABASE, Desk
 from engine.store import Store
-from tests.emmy_tui.measured import fill, matmul
+from tests.emmy_tui.looking import rows, running, screen_text
+from tests.emmy_tui.measured import fill, matmul, over, press, settled
 
 
 class Here:
@@ -218,3 +220,30 @@ def test_a_list_of_another_database_is_not_asked_for_again(here: Here, database:
     here.ask("kernels", lambda store: len(store.kernels()))
     here.wait()
     assert here.answers == [2]
+
+
+async def test_an_answer_that_was_left_opens_nothing(tmp_path: Path) -> None:
+    app = over(fill(tmp_path / "tune.db", rows=3))
+    async with running(app) as pilot:
+        held, go_on = threading.Event(), threading.Event()
+
+        def slowly(store: Store) -> None:
+            held.set()
+            go_on.wait(10)
+
+        for leaving in (("escape",), ("question_mark", "escape"), ("2", "1"), ("question_mark",)):
+            held.clear()
+            go_on.clear()
+            app.desk.ask("slow", slowly, lambda answer: None, lambda sentence: None)
+            await asyncio.to_thread(held.wait, 10)
+            await pilot.press("A")
+            await pilot.press(*leaving)
+            shown = len(app.screen_stack)
+            go_on.set()
+            await settled(app, pilot)
+            assert len(app.screen_stack) == shown, leaving
+        await press(app, pilot, "escape", "A")
+        assert "What was asked" in screen_text(app)
+        assert "esc Close" in rows(app)[-1]
+        await press(app, pilot, "escape")
+        assert "q Quit" in rows(app)[-1]

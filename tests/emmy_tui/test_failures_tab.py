@@ -25,7 +25,7 @@ async def test_clusters_and_the_one_under_the_cursor(database: Path, size: tuple
     async with running(app, size) as pilot:
         await press(app, pilot, "3")
         text = " ".join(screen_text(app).split())
-        for words in ("8 rows in 1 cluster", "only they share", "out of resource: shared memory", "Required: <n>"):
+        for words in ("8 rows in 1 cluster", "they share", "out of resource: shared memory", "Required: <n>"):
             assert words in text
         assert "Required: 262150" in text
         assert "[-Wfoo=1]" in text
@@ -84,4 +84,4 @@ async def test_what_shares_nothing_is_not_offered_to_be_forbidden(database: Path
         app.failures.list.show([replace(one, shared=()) for one in app.failures.list.clusters])
         await press(app, pilot, "F")
         assert "F Forbid" not in rows(app)[-1]
-        assert "share no knob value of their own, so there is no corner to forbid" in app.footer.said
+        assert "sets these failures apart from what worked, so there is no corner to forbid" in app.footer.said

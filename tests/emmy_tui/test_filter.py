@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from emmy_tui import format as fmt
 from emmy_tui.filter import ALIKE, NAMES, NEAR, OFF, PREDICTED, BadFilter, Filter, parse_filter
+from emmy_tui.knob_words import short_words
 from emmy_tui.text import UNICODE, plain
 from emmy_tui.widgets.variant_list import Columns, Shown, header_line
 from engine.knobs import KNOBS, near_names
@@ -86,6 +87,13 @@ def test_the_example_of_the_design() -> None:
         ("by!=rank", Condition("by", Compared.IS_NOT, "ranking")),
         ("regs=64", Condition("registers", Compared.IS, 64.0)),
         ("smem=98304", Condition("shared", Compared.IS, 98304.0)),
+        ("M128", Condition("BLOCK_M", Compared.IS, "128")),
+        ("M!=128", Condition("BLOCK_M", Compared.IS_NOT, "128")),
+        ("w>=4", Condition("NUM_WARPS", Compared.AT_LEAST, 4.0)),
+        ("pers", Condition("PERSISTENT", Compared.IS, "true")),
+        ("desc", Condition("LOADS", Compared.IS, "descriptor")),
+        ("LOADS=desc", Condition("LOADS", Compared.IS, "descriptor")),
+        ("tf32x3", Condition("PRECISION", Compared.IS, "tf32x3")),
         ("us=1e-9999", Condition("best", Compared.IS, 0.0)),
     ],
 )
@@ -182,3 +190,14 @@ def test_what_is_wrong_is_said(text: str, sentence: str) -> None:
         parse_filter(text)
     assert sentence in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+@given(st.sampled_from(sorted(KNOBS)), st.data())
+def test_every_short_word_of_a_row_is_a_filter(name: str, data: st.DataObject) -> None:
+    """What a row shows of a knob finds the rows with that value."""
+    knob = KNOBS[name]
+    value = data.draw(st.sampled_from(knob.values))
+    shown = short_words({name: value})
+    if shown and name != "ACF":
+        (found,) = parse_filter(shown).conditions
+        assert (found.field, str(found.value).casefold()) == (name, str(value).casefold())

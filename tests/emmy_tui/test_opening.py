@@ -10,6 +10,7 @@ from emmy_tui import opening
 from emmy_tui.main import arguments_parser
 from emmy_tui.opening import check_run, demo_path, open_source
 from emmy_tui.refusal import BadInput
+from engine.extras import install_text
 
 CODE = "torch.mm(torch.ones(3, 3), torch.ones(3, 3))"
 
@@ -48,7 +49,7 @@ def test_a_device_without_a_gpu_is_refused(tmp_path: Path) -> None:
 
 def test_missing_packages_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opening, "find_spec", lambda name: None if name == "triton" else name)
-    assert refused(CODE, tmp_path / "tune.db").startswith("triton is not installed; pip install 'emmy-tui[tune]'")
+    assert refused(CODE, tmp_path / "tune.db").startswith(f"triton is not installed; {install_text('tune')}")
 
 
 def test_a_machine_without_a_driver_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

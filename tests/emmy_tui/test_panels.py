@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emmy_tui import format as fmt
+from emmy_tui.best import best_path
 from emmy_tui.source import Mode
 from emmy_tui.text import ASCII, UNICODE, line_width, plain
 from emmy_tui.view import View
@@ -16,7 +17,6 @@ from emmy_tui.widgets.curve import Points, plot, rounded_end
 from emmy_tui.widgets.event_log import entries, entry_line, schedule_words
 from emmy_tui.widgets.kernel_list import Columns, header_line, kernel_line
 from emmy_tui.widgets.kernel_name import kernel_name, short_name
-from emmy_tui.widgets.search_tree import best_path
 from emmy_tui.widgets.selected import selected_lines
 from emmy_tui.widgets.status import status_line
 from emmy_tui.widgets.totals import total_line, total_lines
@@ -53,11 +53,10 @@ def test_kernel_lines_fill_the_width_and_stand_under_their_header(width: int) ->
         line = plain(kernel_line(row, row.count, 1000.0, False, columns, UNICODE))
         assert len(line) <= width
         end = header.index("us ") + len("us")
-        counts = row.best_us if columns.deploy else row.chosen_us
-        assert line[end - 7 : end].strip() == fmt.us(counts)
-        if columns.deploy:
-            end = header.index("deploy") + len("deploy")
-            assert line[end - 7 : end].strip() == fmt.us(row.deploy_us)
+        assert line[end - 7 : end].strip() == fmt.us(row.chosen_us)
+        if columns.ranking:
+            end = header.index("ranking") + len("ranking")
+            assert line[end - 7 : end].strip() == fmt.us(row.best_us)
 
 
 def test_a_kernel_shows_its_share_of_the_sum() -> None:
@@ -101,7 +100,8 @@ def test_the_best_path_ends_at_the_best_leaf() -> None:
         assert bool(path) == (best is not None)
         if path:
             leaf = SNAPSHOT.nodes[path[-1]]
-            assert leaf.best_us == best
+            kernel = SNAPSHOT.kernels.get(leaf.kernel)
+            assert leaf.node == kernel.best_node if kernel is not None else leaf.best_us == best
             assert leaf.state in (NodeState.MEASURED, NodeState.OPEN)
 
 
@@ -143,7 +143,7 @@ def test_the_totals_name_the_gap_to_the_assembled_program() -> None:
         "Σ best 7375 us",
         "assembled 7493 us (+1.6%)",
         "cached 12",
-        "failed 19",
+        "failed 17 rows",
         "gpu idle 21%",
         "search 4.0%",
     ):
@@ -158,10 +158,10 @@ def test_the_axis_ends_at_a_round_number_not_far_past_the_last_trial(last: float
 def test_the_change_compares_the_two_times_of_one_regime() -> None:
     row = KernelRow("k", "matmul", "contraction", "8x8 bf16", 1, 1, 1, first_us=179.1, best_us=178.3, deploy_us=182.2)
     columns = Columns.of(100)
-    header = plain(header_line(columns, ASCII)).replace("best us", "best").split()
+    header = plain(header_line(columns, ASCII)).replace("of all", "share").split()
     cells = plain(kernel_line(row, 1, 182.2, False, columns, ASCII)).split("bf16")[1].split()
     shown = dict(zip(header[2:], cells, strict=False))
-    assert [shown[name] for name in ("first", "best", "d%", "deploy")] == ["179.1", "178.3", "-0.4", "182.2"]
+    assert [shown[name] for name in ("us", "first", "ranking", "d%")] == ["182.2", "179.1", "178.3", "-0.4"]
 
 
 def _two_programs(*, total: bool) -> Snapshot:
@@ -180,7 +180,8 @@ def test_with_several_programs_the_sum_says_whose_it_is(total: bool) -> None:
     shown = view(snapshot=_two_programs(total=total))
     header, totals = plain(status_line(shown, 120)), [plain(line) for line in total_lines(shown, 120)]
     own = fmt.us(shown.snapshot.own_groupings()[0].sum_us)
-    assert f"Σ {own} us program 2" in header
+    assert ("Σ 7583 us 2 programs" if total else f"Σ {own} us program 2") in header
+    assert ("Σ 7583 us 2 programs" in totals[0]) == total
     assert f"Σ best {own} us program 2" in totals[0]
     assert "in 2 programs" in totals[1]
     ends = [plain(entry_line(entry, shown.snapshot, 200, UNICODE)) for entry in entries(shown.snapshot.log)]
@@ -198,7 +199,7 @@ def test_a_replay_speaks_of_no_idle_gpu() -> None:
 @pytest.mark.parametrize(
     ("reason", "words", "line"),
     [
-        ("not recorded", "assembled not recorded", "assembled not recorded"),
+        ("not recorded", "", "the whole program's time is not in the recording"),
         ("out of memory", "assembled failed", "assembled program: out of memory"),
     ],
 )
@@ -210,6 +211,7 @@ def test_an_assembled_program_without_a_time_says_why(reason: str, words: str, l
     snapshot = folded(events)
     totals = plain(total_lines(view(snapshot=snapshot), 120)[0])
     assert totals.endswith(words)
+    assert ("assembled" in totals) == bool(words)
     assert any(line in plain(entry_line(entry, snapshot, 120, UNICODE)) for entry in entries(snapshot.log))
 
 

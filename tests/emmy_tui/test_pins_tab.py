@@ -12,7 +12,19 @@ from emmy_tui.dialogs import Reading
 from emmy_tui.prompt import Prompt
 from engine.store import Store
 from tests.emmy_tui.looking import rows, running, screen_text
-from tests.emmy_tui.measured import CONTEXT, OTHER, fill, matmul, over, press, schedules, settled, suggest, type_text
+from tests.emmy_tui.measured import (
+    CONTEXT,
+    OTHER,
+    fill,
+    matmul,
+    over,
+    press,
+    relu,
+    schedules,
+    settled,
+    suggest,
+    type_text,
+)
 
 WIDE = (160, 45)
 
@@ -34,7 +46,7 @@ async def test_how_pins_stand(database: Path) -> None:
     async with running(app, WIDE) as pilot:
         await press(app, pilot, "6")
         text = screen_text(app)
-        for words in ("2 pins, 2 stale", "stale: faster now", "stale: context", "ana", "[b]steady[/]", "+70.0%"):
+        for words in ("2 pins, 1 stale", "a faster is known", "stale: context", "ana", "[b]steady[/]", "+70.0%"):
             assert words in text
         await press(app, pilot, "j")
         assert "the newest run used another GPU or toolchain" in screen_text(app)
@@ -183,18 +195,26 @@ async def test_what_would_deploy_now_and_what_decides(database: Path, size: tupl
         assert not app.pins.list.display
 
 
-async def test_in_a_low_terminal_the_focused_list_has_the_room(database: Path) -> None:
-    pin(database, 1)
+@pytest.mark.parametrize("size", [(80, 24), (60, 15)])
+@pytest.mark.parametrize("pins", [0, 1])
+async def test_every_box_that_is_seen_says_something(database: Path, size: tuple[int, int], pins: int) -> None:
+    if pins:
+        pin(database, 1)
     suggest(database)
     app = over(database)
-    async with running(app, (80, 24)) as pilot:
+    async with running(app, size) as pilot:
         await press(app, pilot, "6")
-        for panel in (app.pins.list, app.pins.suggestions, app.pins.deploys):
-            app.pins.focus_panel(panel.id or "")
-            await press(app, pilot, "j")
-            heights = {one.id: one.size.height for one in (app.pins.list, app.pins.suggestions, app.pins.deploys)}
-            assert max(heights, key=lambda name: heights[name]) == panel.id
-            assert sum(heights.values()) + app.pins.detail.size.height == 24 - 3
+        visited = []
+        for _ in range(3):
+            name = app.tab.focused_panel()
+            visited.append(name)
+            seen = {one: panel.size.height for one, panel in app.pins.panels.items() if panel.display}
+            assert min(seen.values()) >= 4
+            assert seen[name] >= min(app.pins.panels[name].count(), 2) + 3
+            assert sum(seen.values()) == size[1] - 3
+            await press(app, pilot, "tab")
+        assert sorted(visited) == ["deploys", "pins", "suggestions"]
+        assert "tab: " in screen_text(app)
 
 
 async def test_kernels_that_come_later_are_asked_for(database: Path) -> None:
@@ -252,3 +272,21 @@ async def test_typing_behind_the_offered_knobs_says_how_to_empty_the_line(databa
         await press(app, pilot, "ctrl+u")
         await type_text(app, pilot, "NUM_WARPS=8")
         assert "legal; enter pins it" in screen_text(app)
+
+
+async def test_what_deploys_follows_a_pin_and_its_undo_before_the_other_kernels(database: Path) -> None:
+    app = over(database)
+    async with running(app, WIDE) as pilot:
+        await press(app, pilot, "6")
+
+        def sources() -> list[str]:
+            return [one.chosen.source.value for one in app.pins.deploys.found if one.chosen]
+
+        before = sources()
+        await press(app, pilot, "p", "enter")
+        assert sources() == ["pin", before[1]]
+        await press(app, pilot, "U")
+        assert sources() == before
+        app.pins._queue, app.pins._asking = dict(app.view.snapshot.kernels), True
+        app.pins._ask_first({(relu().key, 1)})
+        assert list(app.pins._queue) == [relu().key, matmul().key]

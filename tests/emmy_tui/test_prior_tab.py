@@ -115,3 +115,18 @@ async def test_the_rows_are_those_that_it_was_trained_on(database: Path) -> None
         await press(app, pilot, "4")
         assert f"trained on {known.rows} rows of {len(known.trained_on)} kernel" in screen_text(app)
         assert f"over {len(known.kernels)} kernels  " in screen_text(app)
+
+
+@pytest.mark.usefixtures("reported")
+async def test_in_a_low_terminal_what_is_seen_says_something_and_the_tab_key_leads_to_the_rest(database: Path) -> None:
+    app = over(database)
+    async with running(app, (60, 15)) as pilot:
+        await press(app, pilot, "4")
+        assert not app.prior.scatter.display
+        assert app.prior.ranked.size.height >= 5
+        await press(app, pilot, "tab")
+        assert app.prior.focused_panel() == "scatter"
+        assert app.prior.scatter.size.height >= 5
+        assert not app.prior.ranked.display
+        await press(app, pilot, "v")
+        assert app.prior.focused_panel() == "residuals"

@@ -412,3 +412,17 @@ def test_a_lock_is_waited_for_and_is_no_failure(tmp_path: Path, monkeypatch: pyt
             assert source.trouble == ""
         finally:
             source.close()
+
+
+def test_a_run_that_is_followed_says_when_it_was_heard_last(tmp_path: Path) -> None:
+    path = tmp_path / "tune.db"
+    record(path, EVENTS[:40], ended=False)
+    last = max(event.at for event in EVENTS[:40])
+    for later, heard in ((3.0, 3.0), (61.0, None)):
+        source = DatabaseSource(path, clock=lambda later=later: last + later)
+        try:
+            collected(source, 30)
+            until(lambda source=source: source.drain(500) == [] and not source.reading)
+            assert source.heard_s == heard
+        finally:
+            source.close()

@@ -137,7 +137,18 @@ def _of_folder(folder: str) -> list[int]:
     return found
 
 
-def test_leaving_in_the_middle_of_a_compile_leaves_no_compiler_behind(tmp_path: Path) -> None:
+def test_a_source_that_hangs_does_not_hold_the_end_after_a_signal(tmp_path: Path) -> None:
+    with on_terminal(tmp_path, "thread") as terminal:
+        terminal.read_until(b"Search tree")
+        drawing = program(tmp_path)
+        os.kill(drawing, signal.SIGHUP)
+        assert terminal.ended() == 128 + signal.SIGHUP
+        assert terminal.restored()
+        assert not Path(f"/proc/{drawing}").exists()
+
+
+@pytest.mark.parametrize("by", ["keys", "signal"])
+def test_leaving_in_the_middle_of_a_compile_leaves_no_compiler_behind(tmp_path: Path, by: str) -> None:
     with on_terminal(tmp_path, "compile") as terminal:
         terminal.read_until(b"Search tree")
         folder = (tmp_path / "log.txt.folder").read_text()
@@ -145,10 +156,14 @@ def test_leaving_in_the_middle_of_a_compile_leaves_no_compiler_behind(tmp_path: 
         while not _of_folder(folder):
             assert time.monotonic() < ends, "the compiler did not start"
             time.sleep(0.05)
-        os.write(terminal.master, b"\x03")
-        terminal.read_until(b"stopping")
-        os.write(terminal.master, b"\x03")
-        assert terminal.ended() == 130
+        if by == "signal":
+            os.kill(terminal.pid, signal.SIGHUP)
+            assert terminal.ended() == 128 + signal.SIGHUP
+        else:
+            os.write(terminal.master, b"\x03")
+            terminal.read_until(b"stopping")
+            os.write(terminal.master, b"\x03")
+            assert terminal.ended() == 130
         assert terminal.restored()
         ends = time.monotonic() + 5
         while _of_folder(folder):

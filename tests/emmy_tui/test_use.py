@@ -145,7 +145,7 @@ async def test_why_the_best_was_preferred_is_two_keys_away() -> None:
         await pilot.press("s", "enter", "i")
         await pilot.pause()
         text = " ".join(screen_text(app).split())
-        assert "the choices that led to its best" in text
+        assert "the choices that led to what deploys" in text
         assert "ROWS=2 0.87 2 of 5" in text
         await pilot.press("escape", "tab", "j", "j", "i")
         await pilot.pause()

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from emmy_tui import format as fmt
+from emmy_tui.widgets.variant_list import Columns
 from tests.emmy_tui.looking import running, screen_text
 from tests.emmy_tui.measured import fill, over, press, settled
 
@@ -66,3 +67,8 @@ async def test_two_variants_are_compared_by_the_times_of_the_table(database: Pat
         assert f"│ us {fmt.us(first.deploy_us)} " in text
         assert "│ by deploy " in text
         assert f"│ ranking us {fmt.us(first.us)} " in text
+
+
+def test_a_row_is_numbered_in_full_however_many_there_are() -> None:
+    assert Columns.of(78, False, rows=299_999).number == 6
+    assert Columns.of(78, False, rows=60).number == 4

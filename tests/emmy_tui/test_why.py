@@ -28,7 +28,9 @@ def test_the_terms_are_those_of_the_rule(snapshot: Snapshot) -> None:
         terms = sibling_terms(snapshot, name)
         parent = snapshot.nodes.get(row.parent)
         assert bool(terms) == (parent is not None)
-        assert sorted(one.rank for one in terms) == list(range(1, len(terms) + 1))
+        for one in terms:
+            assert one.rank == 1 + sum(other.node.prior > one.node.prior for other in terms)
+            assert one.tied == sum(other.node.prior == one.node.prior for other in terms)
         assert [one.score for one in terms] == sorted((one.score for one in terms), reverse=True)
         for one in terms:
             assert 0 <= one.q <= 1
@@ -57,7 +59,7 @@ def test_a_tried_node_says_what_it_led_to_and_its_place_by_the_prior(snapshot: S
     root = next(node for node in snapshot.nodes.values() if node.kernel == row.kernel and not node.parent)
     best = next(child for child in root.children if snapshot.nodes[child].best_us == root.best_us)
     text = " ".join(" ".join(plain(line).split()) for line in why_lines(View(snapshot=snapshot, node=best), 100))
-    assert "us, the best of the tree. The prior put it at number" in text
+    assert "us by ranking time, the best of the tree. The prior put it at number" in text
     other = next(child for child in root.children if (snapshot.nodes[child].best_us or 0) > (root.best_us or 0))
     text = " ".join(" ".join(plain(line).split()) for line in why_lines(View(snapshot=snapshot, node=other), 100))
     assert "; the tree's best is" in text

@@ -1,0 +1,173 @@
+"""The terminal's driver: Textual's, where that gives up over what a terminal sends.
+
+- Textual 8.2.8 ends its input thread at the first byte that isn't UTF-8, and at a key code past the last character, and
+  the program with it, without a word and with status 0. Here such a byte is left out, and what can't be read as keys is
+  let go: `Keyboard`. What does end the thread is told to the application: `ended`. They can go when a lone 0xe9 on the
+  input of a Textual program is no more than a character that isn't there.
+- Escape and another key that are read at once, by a program that is slow or a person who is fast, come as one key with
+  alt, or as another one. A terminal sends the same bytes for both, and next to nothing here is bound to alt: they are
+  two keys. A shorter ESCDELAY is of no use, as it counts from when the bytes are read.
+- After a SIGSTOP from outside, Textual puts the screen up a second time, beside the first, and reads the keys in two
+  threads. Here the first is taken down before: what a shell wrote there in between is gone. It can go when `kill -STOP`
+  and `fg` leave a program of one input thread and no line of the shell.
+"""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import logging
+import os
+import re
+import selectors
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol, cast
+
+from textual import constants
+from textual._xterm_parser import BRACKETED_PASTE_END, BRACKETED_PASTE_START, XTermParser
+from textual.drivers.linux_driver import LinuxDriver
+from textual.message import Message
+
+LOG = logging.getLogger("emmy_tui")
+
+READ_BYTES = 4096
+LOOK_S = 0.1
+"""How often the input thread looks whether it should end, and whether a lone escape is the key."""
+HANGUP_S = 0.5
+"""A terminal that is closed sends SIGHUP too, which says more."""
+RESUMED_S = 0.5
+"""A second SIGCONT within this time is the same one, from the process above."""
+MOUSE, MOUSE_BYTES, FILLER = b"\x1b[M", 3, ord("!")
+ESCAPE = "\x1b"
+_INTRODUCERS = ("[", "O")
+"""What a terminal's sequences have after their escape."""
+_AFTER_ESCAPE = re.compile(r"(?<=\x1b)(?=[^\x1b\[O])")
+
+
+class TerminalGone(Exception):
+    """Nothing more can come: the terminal was closed."""
+
+
+class _Screen(Protocol):
+    """What the driver asks of its application, and tells it."""
+
+    def keeps_alt(self, character: str) -> bool: ...
+
+    def ended(self, error: BaseException) -> None: ...
+
+
+class Keyboard:
+    """A terminal's bytes as messages. What isn't UTF-8, or no key, is left out; `read` raises nothing.
+
+    Escape and a character are two keys, but where `keeps_alt` says of the character that they are one, with alt.
+    """
+
+    def __init__(self, keeps_alt: Callable[[str], bool] = lambda character: False) -> None:
+        self._keeps_alt = keeps_alt
+        self._decode = codecs.getincrementaldecoder("utf-8")("ignore").decode
+        self._parser = XTermParser()
+        self._begins = b""
+        self._owed = 0
+        self._read_at = 0.0
+        self._last = ""
+        self._pasting = False
+
+    def read(self, data: bytes) -> list[Message]:
+        text = self._decode(self._without_places(data))
+        messages: list[Message] = []
+        for piece in _AFTER_ESCAPE.split(text) if text else ():
+            try:
+                messages += self._took(piece)
+            except Exception as error:
+                LOG.warning("what the terminal sent is no key: %r (%s)", data[:80], error)
+                self._parser, self._last, self._pasting = XTermParser(), "", False
+        return messages
+
+    def waited(self) -> list[Message]:
+        """What is complete because nothing came after it: an escape."""
+        return list(self._parser.tick())
+
+    def _took(self, piece: str) -> Iterator[Message]:
+        alone = self._last[-1:] == ESCAPE and piece[0] not in (ESCAPE, *_INTRODUCERS)
+        if alone and not self._pasting and not self._keeps_alt(piece[0]):
+            yield from self._without_waiting()
+        yield from self._parser.feed(piece)
+        seen = self._last + piece
+        begun, ended = seen.rfind(BRACKETED_PASTE_START), seen.rfind(BRACKETED_PASTE_END)
+        self._pasting = begun > ended if begun >= 0 or ended >= 0 else self._pasting
+        self._last = seen[-len(BRACKETED_PASTE_START) :]
+
+    def _without_waiting(self) -> Iterable[Message]:
+        """Take an escape that waits for what it may begin as the key."""
+        if self._parser._timeout_time is not None:
+            self._parser._timeout_time = 0.0
+        return self._parser.tick()
+
+    def _without_places(self, data: bytes) -> bytes:
+        """The places of mouse reports of the oldest kind are three bytes of any value: they are replaced by text."""
+        if time.monotonic() - self._read_at > constants.ESCAPE_DELAY:
+            self._begins, self._owed = b"", 0
+        self._read_at = time.monotonic()
+        tame = bytearray()
+        for byte in data:
+            if self._owed:
+                self._owed -= 1
+                byte = FILLER
+            else:
+                self._begins = (self._begins + bytes((byte,)))[-len(MOUSE) :]
+                self._owed = MOUSE_BYTES if self._begins == MOUSE else 0
+            tame.append(byte)
+        return bytes(tame)
+
+
+class TerminalDriver(LinuxDriver):
+    """Tells the application, by its `ended`, what ended the input thread."""
+
+    _resuming, _resumed_at = False, 0.0
+
+    def _run_input_thread(self) -> None:
+        try:
+            self.run_input_thread()
+        except BaseException as error:
+            if isinstance(error, TerminalGone) and self.exit_event.wait(HANGUP_S):
+                return
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(cast(_Screen, self._app).ended, error)
+
+    def run_input_thread(self) -> None:
+        """Read keys until the driver is stopped. Raises TerminalGone, or OSError for what else is wrong with it."""
+        keyboard = Keyboard(cast(_Screen, self._app).keeps_alt)
+        with selectors.SelectSelector() as selector:
+            selector.register(self.fileno, selectors.EVENT_READ)
+            while not self.exit_event.is_set():
+                messages = keyboard.read(self._read()) if selector.select(LOOK_S) else []
+                for message in (*messages, *keyboard.waited()):
+                    self.process_message(message)
+
+    def _read(self) -> bytes:
+        try:
+            data = os.read(self.fileno, READ_BYTES)
+        except BlockingIOError:  # somebody else has taken what was there
+            return b""
+        except OSError as error:
+            raise TerminalGone(error.strerror) from error
+        if not data:
+            raise TerminalGone("end of file")
+        return data
+
+    def _sigcont_application(self, *_: object) -> None:
+        """Back from a stop. After ctrl+z the screen was taken down before; after a SIGSTOP from outside it is still up,
+        with what the shell wrote on it."""
+        up = self._key_thread is not None and self._key_thread.is_alive()
+        just_resumed = up and time.monotonic() - self._resumed_at < RESUMED_S
+        if self._resuming or just_resumed or not self._auto_restart:
+            return
+        self._resuming = True
+        try:
+            if up:
+                self.suspend_application_mode()
+                self._must_signal_resume = True
+            self.resume_application_mode()
+        finally:
+            self._resuming, self._resumed_at = False, time.monotonic()

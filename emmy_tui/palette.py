@@ -1,0 +1,81 @@
+"""What the palette finds beside the actions: every kernel by its name, on two tabs, and the runs of the database."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, cast
+
+from textual.command import Hit, Hits, Provider
+from textual.content import Content
+
+from emmy_tui import format as fmt
+from emmy_tui.action import LIVE, VARIANTS
+from emmy_tui.comparison import listed_runs
+from emmy_tui.text import clean
+from emmy_tui.widgets.kernel_name import told_apart
+from engine.store import StoredRun
+
+if TYPE_CHECKING:
+    from emmy_tui.app import EmmyApp
+
+Found = tuple[str, str, Callable[[], None]]
+"""What is searched, what choosing it does in words, and the doing."""
+PATIENCE_S = 2.0
+"""How long the palette waits for the database, whose runs are found from then on only if it answered."""
+
+
+class Findings(Provider):
+    """Found by typing alone: a list of hundreds of kernels would bury the actions."""
+
+    _runs: Sequence[tuple[StoredRun, str]] = ()
+
+    @property
+    def _emmy(self) -> EmmyApp:
+        return cast("EmmyApp", self.app)
+
+    async def startup(self) -> None:
+        """Ask the database for its runs."""
+        app = self._emmy
+        if app.source is None or app.source.locate is None:
+            return
+        answer: asyncio.Future[list[tuple[StoredRun, str]]] = asyncio.get_running_loop().create_future()
+
+        def answered(runs: list[tuple[StoredRun, str]]) -> None:
+            if not answer.done():
+                answer.set_result(runs)
+
+        now = app.view.now
+        app.desk.ask("palette", lambda store: listed_runs(store, now), answered, lambda sentence: answered([]))
+        try:
+            self._runs = await asyncio.wait_for(answer, PATIENCE_S)
+        except TimeoutError:
+            self._runs = ()
+
+    async def search(self, query: str) -> Hits:
+        matcher = self.matcher(query)
+        for text, help_, act in (*self._kernels(), *self._stored_runs()):
+            if (score := matcher.match(text)) > 0:
+                yield Hit(score, Content(text), act, text, help_)
+
+    def _kernels(self) -> Iterator[Found]:
+        app = self._emmy
+        rows = app.view.snapshot.kernels.values()
+        names = {row.kernel: f"{row.label or row.family} {row.shape}" for row in rows}
+        apart = told_apart(names.items())
+        for row in rows:
+            name = clean(f"{names[row.kernel]} {apart[row.kernel]}".rstrip(), app.view.glyphs)
+            yield f"Kernel: {name}", "Show it on the Live tab", self._shown(row.kernel, LIVE)
+            yield f"Variants: {name}", "Every measurement of this kernel", self._shown(row.kernel, VARIANTS)
+
+    def _shown(self, kernel: str, tab: str) -> Callable[[], None]:
+        return lambda: self._emmy.jump_to_kernel(kernel, tab)
+
+    def _stored_runs(self) -> Iterator[Found]:
+        for run, state in self._runs:
+            text = f"Load run: {run.id[:8]} {fmt.moment(run.started_at)} {run.target}"
+            help_ = f"{state}, {run.gpu}; backspace comes back"
+            yield clean(text, self._emmy.view.glyphs), clean(help_, self._emmy.view.glyphs), self._loaded(run)
+
+    def _loaded(self, run: StoredRun) -> Callable[[], None]:
+        return lambda: self._emmy.load_run(run)
