@@ -24,6 +24,8 @@ from engine.measure.process import ROOM_RETRY_S, Child, Nursery
 from engine.vocabulary import FailureKind
 
 START_TRIES = 2
+BEFORE = "start"
+"""What a process is at that hasn't said yet that it is at a candidate: its death is not the candidate's doing."""
 SPARE = "spare"
 """The step of a process that stands by."""
 MOST_SPARES = 3
@@ -217,15 +219,21 @@ class WorkerLink:
         return hello
 
     def _converse_with_room(self, child: Child, request: Message, candidate: Candidate) -> Message:
-        """The answer, asked for again while there is no space on the disk: of a new process if that took it down."""
+        """The answer, asked for again while there is no space on the disk: of a new process if that took it down, or if
+        it was gone before it began, once."""
         try:
-            while "full" in (answer := self._converse(child, request, candidate)):
+            answer = self._converse(child, request, candidate)
+            if "gone" in answer:
+                child = self._renewed()
+                answer = self._converse(child, request, candidate)
+            while "full" in answer:
                 self.full = str(answer["full"])
                 self._wait_for_room()
                 if answer.get("broken"):
                     while self._nursery.full:
                         self._wait_for_room()
                     child = self._renewed()
+                answer = self._converse(child, request, candidate)
             return answer
         finally:
             self.full = ""
@@ -245,7 +253,7 @@ class WorkerLink:
         return child
 
     def _converse(self, child: Child, request: Message, candidate: Candidate) -> Message:
-        step, limit_s = "start", self._limits.begin_s
+        step, limit_s = BEFORE, self._limits.begin_s
         self._at = (step, candidate, time.monotonic())
         try:
             child.channel.send(request)
@@ -259,7 +267,8 @@ class WorkerLink:
             how = child.death()
             if not self._stopped and (full := self._nursery.full):
                 return {"full": full, "broken": True}
-            return _lost(FailureKind.CRASH, f"the benchmark process died of {how} in its {step}")
+            answer = _lost(FailureKind.CRASH, f"the benchmark process died of {how} in its {step}")
+            return answer if step != BEFORE or self._stopped else answer | {"gone": True}
         return message
 
     def _note(self, candidate: Candidate, cause: str) -> None:

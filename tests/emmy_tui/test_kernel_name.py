@@ -124,4 +124,4 @@ async def test_what_a_model_was_fitted_to_elsewhere_is_said_to_be_elsewhere(tmp_
             plain(line) for line in trained_lines(replace(report, trained_on=(known, unknown)), 90, UNICODE)
         )
         assert "matmul 512x512" in text
-        assert "feedfacecafe, not in this database" in text
+        assert "feedfacecafe, recorded elsewhere" in text

@@ -228,7 +228,7 @@ def test_a_spare_that_cannot_open_the_gpu_is_let_go(nursery: Nursery, said: str,
         "channel.send({'context': 1})\n"
         "while True:\n"
         "    request = channel.receive()\n"
-        "    if request.get('die'):\n        os._exit(3)\n"
+        "    if request.get('die'):\n        channel.send({'step': 'load', 'limit_s': 9})\n        os._exit(3)\n"
         "    channel.send({'id': 0, 'pid': os.getpid()})\n"
     )
     link = WorkerLink(nursery, scripted(body), 0, WatchLimits(begin_s=0.5, start_s=20.0))
@@ -242,6 +242,26 @@ def test_a_spare_that_cannot_open_the_gpu_is_let_go(nursery: Nursery, said: str,
     flag.unlink()
     assert link.ask({})["pid"] not in (first, spare.child.pid)
     assert link.starts == 2
+    link.stop()
+
+
+def test_a_process_that_was_gone_before_it_began_is_not_the_candidates_doing(nursery: Nursery, tmp_path: Path) -> None:
+    """A process that was killed lives on for a moment: it may be taken for one that works, and die when it is asked."""
+    flag = tmp_path / "doomed"
+    flag.touch()
+    body = (
+        "channel.send({'ready': True})\nchannel.receive()\nchannel.send({'context': 1})\n"
+        "while True:\n"
+        "    request = channel.receive()\n"
+        f"    if request.get('always') or os.path.exists({str(flag)!r}):\n"
+        f"        os.path.exists({str(flag)!r}) and os.unlink({str(flag)!r})\n        os._exit(3)\n"
+        "    channel.send({'id': 0, 'pid': os.getpid()})\n"
+    )
+    link = WorkerLink(nursery, scripted(body), 0, WatchLimits())
+    assert link.ask({})["id"] == 0
+    assert (link.starts, link.renewals, link.respawned) == (2, 1, ())
+    assert "failure" in link.ask({"always": True})
+    assert len(link.respawned) == 1
     link.stop()
 
 
