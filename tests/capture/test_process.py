@@ -67,6 +67,7 @@ def test_an_error_of_the_child_keeps_its_kind_and_text() -> None:
         capture("print('noise')\nraise ValueError('one\\ntwo')\nf()")
 
 
+@pytest.mark.slow
 def test_code_that_hangs_is_stopped_with_all_it_started(tmp_path: Path) -> None:
     mark = tmp_path / "pid"
     code = (

@@ -265,12 +265,12 @@ def an_answer() -> dict[str, Any]:
         "predicted": ["FUSE_0"],
         "notes": ["the ptxas controls of matmul are left out: no"],
         "recorded_us": 9.9,
-        "kernels_launched": 3,
+        "kernels_launched": 4,
         "skipped": {"helion": "it isn't installed"},
         "whole": timed,
         "ceilings": Ceilings(4000.0, (("bf16", 800.0),), 6000.0, 50 << 20, 4600.0, 7000.0).text,
         "kernels": [
-            {**facts, **work, **floor, **timed},
+            {**facts, **work, **floor, **timed, "peers_run": "op by op"},
             {**facts, **work, **floor, "label": "bad", "failure": "relative error 1"},
         ],
         "ab": [{**facts, "a": {"A": 1}, "b": {"A": 2}, **two}, {**facts, "a": {"A": 1}, "skipped": "no other one"}],
@@ -283,6 +283,8 @@ def test_a_bench_is_printed_with_ratios_intervals_and_what_was_skipped() -> None
         "2.50",
         "slower",
         "x floor",
+        "op by op",
+        "the floors of its kernels add up to",
         "4000 GB/s, and of reading alone, 4600 GB/s (6000 GB/s within the L2)",
         "800 TFLOP/s in bf16",
         "bad: relative error 1",
@@ -301,6 +303,7 @@ def test_a_bench_as_json_has_the_numbers() -> None:
     assert eager["low"] < 2.5 < eager["high"]
     assert eager["verdict"] == "slower"
     assert found["kernels"][0]["bound"] == "memory"
+    assert found["kernels"][0]["peers_run"] == "op by op"
     assert found["kernels"][0]["times_floor"] == pytest.approx(2.0, rel=0.01)
     assert found["kernels"][1]["failure"] == "relative error 1"
     assert found["ab"][0]["verdict"] == "faster"

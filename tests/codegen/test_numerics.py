@@ -17,6 +17,7 @@ LIMIT_S = 280
 
 @pytest.mark.timeout(LIMIT_S + 20)
 @pytest.mark.parametrize("family", sorted(BODIES))
+@pytest.mark.slow
 def test_generated_kernels_match_the_reference(family: str) -> None:
     command = [sys.executable, "-m", "tests.codegen.interpreted", family]
     finished = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT_S, check=False)

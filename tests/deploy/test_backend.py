@@ -156,6 +156,7 @@ def test_three_lengths_are_built_three_times_and_no_more(interpreted: dict[str, 
         assert max(way["errors"]) < ROUNDING
 
 
+@pytest.mark.slow
 def test_a_decoder_and_an_encoder_with_convolutions_are_one_graph_each_and_right() -> None:
     """Every shipped kind is run so on a GPU; here these two, because the interpreter is slow."""
     kinds = "qwen3,whisper"

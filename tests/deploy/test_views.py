@@ -21,6 +21,7 @@ LIMIT_S = 280
 pytestmark = pytest.mark.timeout(LIMIT_S + 20)
 
 
+@pytest.mark.slow
 def test_equal_kernels_read_each_their_own_place() -> None:
     environment = {**os.environ, "TRITON_INTERPRET": "1", "XDG_DATA_HOME": str(ROOT / "no such folder")}
     command = [sys.executable, "-W", "ignore", "-m", "tests.deploy.views"]

@@ -35,6 +35,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(("table", "column", "value"), EDITS, ids=[f"{edit[0]}.{edit[1]}" for edit in EDITS])
+@pytest.mark.slow
 async def test_every_tab_opens(base: Path, tmp_path: Path, table: str, column: str, value: str) -> None:
     path = Path(shutil.copy(base, tmp_path / "e.db"))
     edit(path, table, column, 1, value)

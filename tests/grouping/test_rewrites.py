@@ -80,6 +80,7 @@ def test_a_rewritten_grouping_comes_back_from_json_and_is_the_same_each_time(nam
 
 
 @pytest.mark.timeout(LIMIT_S + 20)
+@pytest.mark.slow
 def test_kernels_of_rewritten_graphs_match_the_reference() -> None:
     command = [sys.executable, "-m", "tests.grouping.interpreted"]
     finished = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT_S, check=False)

@@ -36,6 +36,7 @@ def with_controls(text: str) -> KernelSource:
     return replace(matmul_source(), acf=ControlsFile(text, text.encode()).sha256)
 
 
+@pytest.mark.slow
 def test_one_ptx_for_all(tmp_path: Path, workshop: Workshop) -> None:
     sources = [matmul_source(), *(with_controls(text) for text in TEXTS[:3])]
     replies = [reply.result(100) for reply in [workshop.pool.submit(source, Target(), 3) for source in sources]]

@@ -198,6 +198,7 @@ def test_spearman() -> None:
     assert spearman(up[:1], up[:1]) is None
 
 
+@pytest.mark.slow
 def test_a_full_reservoir_is_refitted_in_reasonable_time(capsys: pytest.CaptureFixture[str]) -> None:
     random = np.random.default_rng(0)
     names = tuple(f"f{i}" for i in range(50))

@@ -78,6 +78,7 @@ def write(path: Path, sample, steps: list[tuple[str, int, int]], ticks: itertool
 
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(common=STEPS, left=STEPS, right=STEPS)
+@pytest.mark.slow
 def test_merging_loses_nothing_and_doubles_nothing(tmp_path_factory, sample, common, left, right) -> None:
     """Two copies of one database go on apart, and are merged."""
     folder = tmp_path_factory.mktemp("merge")

@@ -100,6 +100,7 @@ def fill(store: Store, run: str, sample, rows: int) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_rows(
     path: Path, store: Store, run: str, sample, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -73,6 +73,7 @@ def _until_paused(session: TuningSession, events: list[Any]) -> StateChanged:
         assert not session.wait(0.02), session.failure
 
 
+@pytest.mark.slow
 def test_the_run_waits_says_so_and_loses_nothing(tmp_path: Path, quota: Quota) -> None:
     events: list[Any] = []
     with _session(tmp_path / "t.db", FakeDevice()) as session:

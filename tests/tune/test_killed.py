@@ -24,6 +24,7 @@ KILLS = 20
 
 
 @pytest.mark.timeout(120)
+@pytest.mark.slow
 def test_a_killed_run_loses_at_most_the_candidate_in_flight(tmp_path: Path) -> None:
     builder = GraphBuilder()
     sides = [builder.input(TensorSpec.contiguous((512, 512), "bfloat16")) for _ in range(2)]

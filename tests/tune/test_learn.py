@@ -77,6 +77,7 @@ def test_a_run_says_what_steers_and_keeps_its_rows(tmp_path: Path) -> None:
         assert store.runs()[0].prior == shipped
 
 
+@pytest.mark.slow
 def test_the_same_prior_launches_nothing_and_a_better_one_reaches_new_candidates(tmp_path: Path) -> None:
     tuned, device = tmp_path / "t.db", FakeDevice(smooth_us)
     run(tuned, device, patience=40)
@@ -99,6 +100,7 @@ def test_the_same_prior_launches_nothing_and_a_better_one_reaches_new_candidates
     assert not set(better.launches) & set(device.launches), "nothing that is in the database is measured again"
 
 
+@pytest.mark.slow
 def test_a_run_that_is_repeated_is_steered_as_it_was(tmp_path: Path) -> None:
     tuned = tmp_path / "t.db"
     first = run(tuned, FakeDevice(smooth_us), patience=40)
@@ -141,6 +143,7 @@ def test_spoiled_rows_are_said_and_taken_from_the_database_again(tuned: Path) ->
     assert again is None or len(again) >= len(whole)
 
 
+@pytest.mark.slow
 def test_enough_new_rows_are_fitted_and_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.tune.learn.FRESH_SHARE", 0.001)
     database = tmp_path / "t.db"

@@ -20,6 +20,7 @@ from .rig import program_of, tune_with
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
+@pytest.mark.slow
 def test_another_way_to_compute_a_slow_kernel_is_entered_and_wins(tmp_path: Path) -> None:
     """Attention takes twenty times what the model says, and every other kernel what it says."""
     predicted: dict[str, float] = {}
