@@ -25,7 +25,8 @@ def bench_lines(text: str, answer: Mapping[str, Any], width: int | None) -> list
     for note in answer["notes"]:
         lines += text_lines(note, width, "  ")
     if "whole" in answer:
-        lines += ["", *_whole_lines(answer["whole"], width), "", *_kernel_lines(answer, width)]
+        lines += ["", *_whole_lines(answer["whole"], width), *_floor_lines(answer, width)]
+        lines += ["", *_kernel_lines(answer, width)]
         lines += _ceiling_lines(Ceilings.from_text(answer["ceilings"]), width)
     if "ab" in answer:
         lines += ["", *_ab_lines(answer["ab"], width)]
@@ -47,7 +48,9 @@ def bench_object(text: str, answer: Mapping[str, Any]) -> dict[str, Any]:
         "skipped": answer["skipped"],
     }
     if "whole" in answer:
-        found["whole"] = _compared_object(_compared(answer["whole"]))
+        whole, floor_us = _compared(answer["whole"]), _floor_of_all(answer)
+        found["whole"] = {**_compared_object(whole), "floor_us": floor_us}
+        found["whole"]["times_floor"] = whole.ours.us / floor_us if floor_us else None
         found["ceilings"] = json.loads(answer["ceilings"])
         found["kernels"] = [_kernel_object(row) for row in answer["kernels"]]
     if "ab" in answer:
@@ -69,9 +72,26 @@ def _whole_lines(timed: Mapping[str, Any], width: int | None) -> list[str]:
     return [*table_lines(WHOLE, rows, width), *text_lines(noise, width)]
 
 
+def _floor_of_all(answer: Mapping[str, Any]) -> float | None:
+    """The floors of all launches, in us; None where only some kernels were asked for."""
+    rows = answer["kernels"]
+    whole = sum(row["count"] for row in rows) == answer["kernels_launched"]
+    return sum(row["count"] * float(row["floor_us"]) for row in rows) if whole and rows else None
+
+
+def _floor_lines(answer: Mapping[str, Any], width: int | None) -> list[str]:
+    floor_us = _floor_of_all(answer)
+    if not floor_us:
+        return []
+    times = _compared(answer["whole"]).ours.us / floor_us
+    told = f"the floors of its kernels add up to {us_text(floor_us)} us, and emmy takes {times:.2f} times that"
+    return text_lines(told, width)
+
+
 def _kernel_lines(answer: Mapping[str, Any], width: int | None) -> list[str]:
     names = list(dict.fromkeys(n for row in answer["kernels"] for n in row.get("names", [])[2:]))
-    columns = ("kernel", "calls", "us", *(f"{name} x" for name in names), "x floor", "bound", "shape")
+    ways = ("peers run",) if names else ()
+    columns = ("kernel", "calls", "us", *(f"{name} x" for name in names), *ways, "x floor", "bound", "shape")
     rows: list[tuple[object, ...]] = []
     failures: list[str] = []
     for row in answer["kernels"]:
@@ -87,6 +107,7 @@ def _kernel_lines(answer: Mapping[str, Any], width: int | None) -> list[str]:
                 row["count"],
                 found.ours.us,
                 *peers,
+                *(row["peers_run"] for _ in ways),
                 round(_over_floor(found, row), 2),
                 row["bound"],
                 row["shape"],
@@ -170,7 +191,12 @@ def _kernel_object(row: Mapping[str, Any]) -> dict[str, Any]:
     if "failure" in row:
         return {**facts, "failure": row["failure"]}
     found = _compared(row)
-    return {**facts, **_compared_object(found), "times_floor": _over_floor(found, row)}
+    return {
+        **facts,
+        **_compared_object(found),
+        "peers_run": row["peers_run"],
+        "times_floor": _over_floor(found, row),
+    }
 
 
 def _over_floor(found: Compared, row: Mapping[str, Any]) -> float:

@@ -19,10 +19,11 @@ import torch
 from engine.capture import CaptureError, parse_target
 from engine.capture.binding import BoundCall, bind_target
 from engine.codegen import illegal_because, is_generated, render
+from engine.deploy.attention_peer import body_of_peers
 from engine.deploy.comparing import changed_schedule, read_knobs
 from engine.deploy.deployment import Deployment, DeploymentError, KernelChoice
 from engine.deploy.execution import CapturedRunner, assembling
-from engine.deploy.peers import Peer, eager_body, peer_of
+from engine.deploy.peers import Peer, peer_of
 from engine.deploy.signatures import Deployed, Unsuitable, deploy_call
 from engine.ir.kernel import Kernel
 from engine.ir.roofline import Ceilings, floor_us
@@ -228,10 +229,10 @@ class Bench:
         if wrong := _wrong(ours, case):
             return {**row, "failure": wrong}
         names, launches = ["emmy", "emmy again"], [ours, ours]
-        body = eager_body(kernel.body, case.inputs)
+        body, way = body_of_peers(kernel.body, case)
         for peer in self._peers:
             self._add(names, launches, peer, peer.of_body(body, case.inputs))
-        return {**row, **self._timed(str(row["label"]), names, launches)}
+        return {**row, "peers_run": way, **self._timed(str(row["label"]), names, launches)}
 
     def _launch(self, kernel: Kernel, schedule: Schedule | None, case: Case) -> Launch:
         if not is_generated(kernel) or schedule is None:

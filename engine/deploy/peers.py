@@ -17,6 +17,10 @@ from engine.runtime import Launch, evaluate
 
 Function = Callable[..., Any]
 
+OP_BY_OP = "op by op"
+TORCH_ATTENTION = "torch's attention"
+"""How the body of a kernel is written for its peers."""
+
 
 @dataclass(frozen=True, slots=True)
 class Peer:

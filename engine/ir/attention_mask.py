@@ -46,6 +46,22 @@ class Bounds:
         lower = 0 if self.high is None else _clipped_sum(rows, -self.high, keys)
         return max(upper - lower, 0)
 
+    def keys_seen(self, rows: int, keys: int) -> int:
+        """How many of the keys lie within the bounds of at least one row."""
+        first = 0 if self.high is None else -self.high
+        last = keys - 1 if self.low is None else rows - 1 - self.low
+        return self._between(first, last, keys) if rows else 0
+
+    def rows_seeing(self, rows: int, keys: int) -> int:
+        """How many of the rows have at least one key within the bounds."""
+        first = 0 if self.low is None else self.low
+        last = rows - 1 if self.high is None else keys - 1 + self.high
+        return self._between(first, last, rows) if keys else 0
+
+    def _between(self, first: int, last: int, count: int) -> int:
+        empty = self.low is not None and self.high is not None and self.low > self.high
+        return 0 if empty else max(min(last, count - 1) - max(first, 0) + 1, 0)
+
 
 UNKNOWN = Bounds(exact=False)
 

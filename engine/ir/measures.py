@@ -57,8 +57,13 @@ def count_bytes(body: Graph) -> int:
 
 def count_read_bytes(body: Graph) -> int:
     """Fewest bytes that are read: each input once, of a gathered table its rows."""
+    return sum(input_bytes(body))
+
+
+def input_bytes(body: Graph) -> tuple[int, ...]:
+    """Bytes of each input, in order; of a gathered table those of its rows."""
     tables = _gathered_bytes(body)
-    return sum(min(_touched_bytes(body.ops[i].out), tables.get(i, MAX_BYTES)) for i in body.inputs)
+    return tuple(min(_touched_bytes(body.ops[i].out), tables.get(i, MAX_BYTES)) for i in body.inputs)
 
 
 def count_written_bytes(body: Graph) -> int:

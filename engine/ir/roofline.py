@@ -2,8 +2,8 @@
 
 A roofline (Williams, Waterman, Patterson 2009) whose ceilings are measured on the GPU itself, not read in a data
 sheet. It counts what every correct schedule must do: read each input and write each output once, multiply each pair
-once. Cheap arithmetic between them overlaps with both, and launching costs what it costs, so the floor holds and isn't
-always met.
+once, and only the pairs that a mask of positions shows (`engine.ir.needed`). Cheap arithmetic between them overlaps
+with both, and launching costs what it costs, so the floor holds and isn't always met.
 
 Memory reads faster than it writes, so reads and writes have a rate each: a kernel that mostly reads comes below the
 time that a copy of as many bytes takes. And a schedule may keep as much as the L2 holds there from launch to launch.
@@ -14,10 +14,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from engine.ir.extern import CONVOLUTION
 from engine.ir.graph import Graph, Op
 from engine.ir.kernel import Kernel
-from engine.ir.measures import count_read_bytes, count_written_bytes, op_flops
+from engine.ir.needed import needed_work
 
 SPLIT_PRODUCTS = 3.0
 """A product of fp32 values is the sum of so many products of tf32 values (`PRECISION=tf32x3`)."""
@@ -82,8 +81,9 @@ class Ceilings:
 
 def floor_us(kernel: Kernel, ceilings: Ceilings) -> tuple[float, str]:
     """The floor of a kernel in us, and what sets it: "memory" or "compute"."""
-    memory = _memory_us(count_read_bytes(kernel.body), count_written_bytes(kernel.body), ceilings)
-    compute = sum(_product_us(kernel.body, op, ceilings) for op in kernel.body.ops)
+    needed = needed_work(kernel.body)
+    memory = _memory_us(needed.read_bytes, needed.written_bytes, ceilings)
+    compute = sum(_product_us(kernel.body, kernel.body.ops[i], flops, ceilings) for i, flops in needed.products.items())
     return (compute, COMPUTE) if compute > memory else (memory, MEMORY)
 
 
@@ -115,10 +115,8 @@ def _us_per_byte(copy_gbs: float, read_gbs: float) -> tuple[float, float]:
     return read, 2e-3 / copy_gbs - read
 
 
-def _product_us(body: Graph, op: Op, ceilings: Ceilings) -> float:
-    """What the GPU needs for the products of one op, in us; 0 for an op without, or of a kind that isn't known."""
-    if op.kind != "matmul" and op.attribute("op") != CONVOLUTION:
-        return 0.0
+def _product_us(body: Graph, op: Op, flops: float, ceilings: Ceilings) -> float:
+    """What the GPU needs for so many operations of one op's products, in us; 0 for a kind that isn't known."""
     kind = _KINDS.get(body.ops[op.inputs[0]].out.dtype)
     rate = ceilings.rate(kind, tf32=bool(op.attribute("allow_tf32"))) if kind is not None else None
-    return op_flops(body, op) / (rate * 1e6) if rate else 0.0
+    return flops / (rate * 1e6) if rate else 0.0

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from engine.measure.gate import largest_norm, less_exact_than_eager
+from engine.ir.kernel import Kernel
+from engine.ir.needed import fewest_bytes
+from engine.ir.plan import Grouping
+from engine.measure.gate import impossible_time, largest_norm, less_exact_than_eager
 from engine.runtime import Case, CompiledSource, Launch, compare, poison, registers_and_spills
-from engine.vocabulary import BuildReport, Failure
+from engine.vocabulary import BuildReport, Failure, Target
 
 if TYPE_CHECKING:
     import torch
@@ -33,6 +36,13 @@ def check_once(launch: Launch, case: Case, references: Sequence[torch.Tensor]) -
     if failure := less_exact_than_eager(found, case.eager, dtypes, case.rounding):
         raise Rejected(failure, error)
     return error
+
+
+def impossible_for(us: float, work: Kernel | Grouping, target: Target) -> Failure | None:
+    """A failure if no correct run of the work takes as little as `us`. Bytes that a mask of positions hides are told
+    apart only where that decides, as it may take long."""
+    failure = impossible_time(us, work.flops, work.bytes_moved, target)
+    return impossible_time(us, work.flops, fewest_bytes(work), target) if failure else None
 
 
 def report_of(compiled: CompiledSource) -> BuildReport:

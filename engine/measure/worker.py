@@ -22,9 +22,8 @@ from engine.ir.json_form import graph_from_json, grouping_from_json, kernel_from
 from engine.ir.kernel import Kernel
 from engine.ir.plan import Grouping
 from engine.measure.channel import Channel, ChannelClosed, Message
-from engine.measure.checking import Rejected, check_once, report_of
+from engine.measure.checking import Rejected, check_once, impossible_for, report_of
 from engine.measure.child_side import open_channel
-from engine.measure.gate import impossible_time
 from engine.measure.regimes import RegimeSettings
 from engine.runtime import (
     BuildError,
@@ -338,7 +337,7 @@ class Bench:
         self._enter("timing", STEP_LIMIT_S + 10e-3 * expected_ms(plan, estimate_us))
         samples = time_launches(launch, plan, estimate_us)
         timing = Timing(*quantiles(samples), samples)
-        if failure := impossible_time(timing.median_us, work.flops, work.bytes_moved, self._target):
+        if failure := impossible_for(timing.median_us, work, self._target):
             raise Rejected(failure, error)
         return timing, error
 
