@@ -80,12 +80,7 @@ def _hardtanh(low: Lowering, dtype: str, x: Value, low_end: float = -1.0, high: 
 
 
 def _cast(low: Lowering, dtype: str, x: Value, **_: object) -> Value:
-    if low.dtype(x) == dtype:
-        return x
-    if low.is_constant(x):
-        number = low.builder.op(x.index).attribute("value")
-        return low.held(number, dtype, x.shape)
-    return low.pointwise("cast", x, dtype=dtype)
+    return x if low.dtype(x) == dtype else low.cast(x, dtype)
 
 
 def _identity(low: Lowering, dtype: str, x: Value, **_: object) -> Value:

@@ -18,10 +18,12 @@ from engine.ir.extern import PRODUCT, arguments_to_json
 from engine.ir.graph import DTYPE_BYTES, TensorSpec, contiguous_strides
 from engine.ir.ops import COMMUTATIVE, OP_CLASS, OpClass
 from engine.ir.rounding import rounded
-from engine.ir.shapes import TRUTH_KINDS, infer_shape, promote, reduces_last_axes
+from engine.ir.shapes import COMPARISONS, TRUTH_KINDS, common_dtype, infer_shape, loses, promote, reduces_last_axes
 from engine.ir.views import Axes, expanded, permuted, reshaped, unexpanded, view_axes
 
 Number = int | float | bool
+_HELD = COMPARISONS | {"where", "maximum", "minimum", "pow"}
+"""Kinds that torch reads a number for as a tensor of the common dtype holds it, on the CPU and in CUDA kernels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +78,18 @@ class Lowering:
         return not isinstance(value, Value) or self.builder.op(value.index).kind == "constant"
 
     def pointwise(self, kind: str, *operands: Operand, dtype: str) -> Value:
-        """A pointwise op of values and numbers; a number takes the dtype it is compared or combined in."""
+        """A pointwise op of values and numbers; a number takes the dtype it is compared or combined in. Compared,
+        chosen or in a power, it is what a tensor of that dtype holds of it; elsewhere it is exact.
+        """
+        operands = self._in_common(kind, operands)
         tensors = [o for o in operands if isinstance(o, Value)]
         shape = _broadcast(tensors)
         lifted = promote(
             [self.dtype(t) for t in tensors], [self.dtype(o) for o in operands if not isinstance(o, Value)]
         )
         scalar = lifted if kind in TRUTH_KINDS else dtype
-        values = [o if isinstance(o, Value) else self.constant(o, scalar) for o in operands]
+        taken = self.held if kind in _HELD else self.constant
+        values = [o if isinstance(o, Value) else taken(o, scalar) for o in operands]
         indices = [self._tidy(v) for v in values]
         if kind in COMMUTATIVE and len(set(indices)) == 2 and self.is_constant(values[0]):
             indices.reverse()
@@ -91,6 +97,22 @@ class Lowering:
         if done is None:
             done = self.builder.add(kind, *indices, dtype=dtype)
         return self.fit(done, shape)
+
+    def _in_common(self, kind: str, operands: tuple[Operand, ...]) -> tuple[Operand, ...]:
+        """The operands of a comparison, those that lose digits in the dtype it is made in cast to it."""
+        if kind not in COMPARISONS:
+            return operands
+        known = [(self.dtype(o), not o.shape) for o in operands if isinstance(o, Value)]
+        common = common_dtype(known)
+        return tuple(
+            self.cast(o, common) if isinstance(o, Value) and loses(self.dtype(o), common) else o for o in operands
+        )
+
+    def cast(self, value: Value, dtype: str) -> Value:
+        """The value in another dtype; a constant is what that dtype holds of it."""
+        if self.is_constant(value):
+            return self.held(self.builder.op(value.index).attribute("value"), dtype, value.shape)
+        return self.pointwise("cast", value, dtype=dtype)
 
     def fit(self, index: int, shape: tuple[int, ...]) -> Value:
         """The value with the axes that torch gives it, as an expanding view where that isn't what was computed."""

@@ -24,7 +24,7 @@ from engine.measure import Controls
 from engine.prior import steering
 from engine.store import Store
 
-COLUMNS = ("kernel", "files", "registers", "spills", "shared bytes", "grid", "warps", "schedule")
+COLUMNS = ("kernel", "files", "registers", "spills", "shared bytes", "grid", "warps", "decided by", "schedule")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,10 @@ def _kernels(request: CompileRequest, store: Store, subject: Subject) -> _Chosen
     subject, found = choose_kernels(request.choice, store, subject, steering(store.path).latest)
     for note in found.notes:
         complain(note)
-    return _Chosen(subject, listed_kernels(found), found.controls, called_kernels(found))
+    kernels = listed_kernels(found)
+    if kernels and all(one.predicted for one in kernels):
+        complain(f"nothing of this was measured for sm_{found.target.capability}: its schedules are predictions")
+    return _Chosen(subject, kernels, found.controls, called_kernels(found))
 
 
 def _write(request: CompileRequest, programs: Sequence[_Chosen]) -> list[_Program]:
@@ -145,12 +148,19 @@ def _row(item: _Written) -> tuple[object, ...]:
     files = " ".join(file.name for file in item.files)
     grid = "x".join(map(str, one.source.grid))
     name = one.kernel.label or one.kernel.family
-    return (name, files, one.registers, one.spills, one.shared_bytes, grid, one.source.num_warps, str(one.schedule))
+    sizes = (one.registers, one.spills, one.shared_bytes)
+    return (name, files, *sizes, grid, _warps(one), one.decided_text, str(one.schedule))
+
+
+def _warps(one: Listed) -> int | str:
+    """Warps of the launch; where warps have roles, the text starts more, and NUM_WARPS are those that multiply."""
+    launched, named = one.source.num_warps, one.schedule.as_dict().get("NUM_WARPS", one.source.num_warps)
+    return launched if named == launched else f"{launched} (roles: {named} multiply)"
 
 
 def _called_row(one: Called) -> tuple[object, ...]:
     name = one.kernel.label or one.kernel.family
-    return (name, "called as it is", None, None, None, "", None, " ".join(one.ops))
+    return (name, "called as it is", None, None, None, "", None, "", " ".join(one.ops))
 
 
 def _object(subject: Subject, items: list[_Written], called: list[Called]) -> dict[str, object]:
@@ -162,6 +172,8 @@ def _object(subject: Subject, items: list[_Written], called: list[Called]) -> di
                 "label": item.kernel.kernel.label,
                 "schedule": item.kernel.schedule.as_dict(),
                 "grid": item.kernel.source.grid,
+                "decided_by": item.kernel.decided_by.value,
+                "predicted": item.kernel.predicted,
                 "num_warps": item.kernel.source.num_warps,
                 "num_stages": item.kernel.source.num_stages,
                 "arguments": [asdict(argument) for argument in item.kernel.source.arguments],

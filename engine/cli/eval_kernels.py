@@ -13,7 +13,7 @@ from engine.cli.database import chosen_database, opened
 from engine.cli.errors import refuse_unmatched
 from engine.cli.options import Database, Demo, Json, KernelText
 from engine.cli.output import fitting_columns, json_text, rows_of, table_lines, terminal_width, text_lines
-from engine.ir.roofline import floor_us
+from engine.ir.roofline import MEMORY, floor_us
 from engine.measure import Fidelity, fidelity
 from engine.store import BadRow, KernelVariants, Store
 from engine.tune import pairs_of_kinds
@@ -45,6 +45,8 @@ class KernelLine:
     regret: float | None
     gpu: str
     context: str
+    at_copy_rate: bool
+    """Whether the floor counts reads at the rate of a copy, as no rate of reading was measured."""
 
 
 def kernels(kernel: KernelText = "", database: Database = None, demo: Demo = False, json: Json = False) -> None:
@@ -65,7 +67,8 @@ def kernels(kernel: KernelText = "", database: Database = None, demo: Demo = Fal
         typer.echo(json_text([asdict(line) for line in lines]))
     elif lines or not kernel:
         width = terminal_width(sys.stdout)
-        told = [*_table(lines, width), *_without_floor(lines, width), *_kind_table(kinds, width)]
+        told = [*_table(lines, width), *_without_floor(lines, width), *_beaten(lines, width)]
+        told += _kind_table(kinds, width)
         typer.echo("\n".join(told) or f"{path} holds no measurement yet")
     if not found and kernel:
         raise refuse_unmatched("measured kernel", "--kernel", kernel, path)
@@ -98,6 +101,7 @@ def _line(store: Store, one: KernelVariants, pairs_of: PairsOf) -> KernelLine | 
         regret=found.regret if found else None,
         gpu=one.gpu,
         context=one.context,
+        at_copy_rate=ceilings is not None and not ceilings.read_gbs > 0,
     )
 
 
@@ -129,6 +133,18 @@ def _without_floor(lines: Sequence[KernelLine], width: int | None) -> list[str]:
     return text_lines(
         f"no floor: no recorded run measured what {where} reaches (memory, products), as `emmy tune` on it does", width
     )
+
+
+def _beaten(lines: Sequence[KernelLine], width: int | None) -> list[str]:
+    """What a time below its floor means: the GPU does more than the run measured that it does."""
+    beaten = [line for line in lines if line.over_floor is not None and line.over_floor < 1]
+    told = {
+        "the floor is at the rate of a copy, as the run measured no rate of reading, and what mostly reads is faster"
+        if line.bound == MEMORY and line.at_copy_rate
+        else "the GPU did more than the run had measured that it reaches"
+        for line in beaten
+    }
+    return [line for cause in sorted(told) for line in text_lines(f"below 1.00x: {cause}", width)]
 
 
 def _cell(line: KernelLine, name: str) -> object:

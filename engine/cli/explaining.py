@@ -66,6 +66,9 @@ def deployment_lines(subject: Subject, chosen: Deployment, prior: str, width: in
     lines += text_lines(f"{_place_text(subject, chosen)}: {times_text(chosen)}{pdl}", width, "  ")
     if chosen.predicted:
         lines += text_lines(f"what is not measured in this context is predicted by {prior}", width, "  ")
+        if any(item.source is ForkSource.PRIOR and item.us is not None for item in chosen.forks):
+            words = "a fork's predicted us is of the whole program, before a schedule is chosen for any of its kernels"
+            lines += text_lines(f"{words}; a kernel's is of the schedule that was then chosen for it", width, "  ")
     if chosen.forks:
         lines += ["", *table_lines(FORKS, [_fork_row(item) for item in chosen.forks], width)]
     lines += ["", *table_lines(KERNELS, [_kernel_row(item) for item in chosen.kernels], width)]

@@ -41,7 +41,8 @@ def merge(databases: Sources, output: Into = None, json: Json = False) -> None:
         typer.echo(json_text({"database": str(path), "sources": [_record(one) for one in merged]}))
         return
     lines = [f"{one.source}: {_counts(one)}" for one in merged]
-    typer.echo(printable_lines([*lines, f"merged into {path}"]))
+    active = merged[-1].active_pins
+    typer.echo(printable_lines([*lines, f"merged into {path}: {active} pin{'' if active == 1 else 's'} in force"]))
 
 
 def printable_lines(lines: list[str]) -> str:
@@ -50,10 +51,17 @@ def printable_lines(lines: list[str]) -> str:
 
 
 def _counts(one: Merged) -> str:
-    parts = ((one.runs, "run"), (one.kernels, "kernel"), (one.candidates, "result"), (one.pins, "pin"))
-    return ", ".join(f"{count} new {name}{'' if count == 1 else 's'}" for count, name in parts)
+    # A pin that was set and ended, or that a later one took the place of, is an act and no pin in force.
+    parts = ((one.runs, "run"), (one.kernels, "kernel"), (one.candidates, "result"), (one.pins, "act of pinning"))
+    return ", ".join(f"{count} new {_plural(name) if count != 1 else name}" for count, name in parts)
+
+
+def _plural(name: str) -> str:
+    first, *rest = name.split(" ", 1)
+    return " ".join([f"{first}s", *rest])
 
 
 def _record(one: Merged) -> dict[str, object]:
     counts = {"runs": one.runs, "kernels": one.kernels, "results": one.candidates, "pins": one.pins}
-    return {"source": str(one.source), **{f"new_{name}": count for name, count in counts.items()}}
+    new = {f"new_{name}": count for name, count in counts.items()}
+    return {"source": str(one.source), **new, "active_pins": one.active_pins}

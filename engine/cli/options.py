@@ -188,6 +188,6 @@ ProgramText = Annotated[
     str, typer.Option("--program", metavar="TEXT", help="Only programs whose text, as it was tuned, has this text.")
 ]
 Strict = Annotated[
-    bool, typer.Option("--strict-evidence", help="Refuse what only a prediction decides, with exit code 1.")
+    bool, typer.Option("--strict-evidence", help="Refuse what only a prediction decides, with exit code 2.")
 ]
 Top = Annotated[int, typer.Option(min=1, max=LARGEST, help="How many of each kernel's fastest schedules.")]

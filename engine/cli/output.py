@@ -15,7 +15,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
 GAP = "  "
-_OTHER_BYTES = re.compile("[^\\s;,:'\"`()]*[\udc80-\udcff][^\\s;,:'\"`()]*")
+_WORD = re.compile("[^\\s;,:'\"`()]+")
+_OTHER_BYTE = re.compile("[\udc80-\udcff]")
 NARROWEST = 24
 """Columns that a wrapped last column keeps, however wide the ones before it are."""
 
@@ -33,8 +34,14 @@ def printable(text: str) -> str:
 
     A path in other bytes than UTF-8 stands as a shell takes it again: $'name\\xff.db'.
     """
-    typed = _OTHER_BYTES.sub(lambda word: f"$'{''.join(map(_escaped_byte, word[0]))}'", text)
+    typed = _WORD.sub(_typed, text) if _OTHER_BYTE.search(text) else text
+    if typed.isprintable():
+        return typed
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in typed)
+
+
+def _typed(word: re.Match[str]) -> str:
+    return f"$'{''.join(map(_escaped_byte, word[0]))}'" if _OTHER_BYTE.search(word[0]) else word[0]
 
 
 def _escaped_byte(c: str) -> str:
@@ -116,7 +123,8 @@ def text_lines(text: str, width: int | None, start: str = "", indent: str = "  "
     text = printable(" ".join(text.split()))
     if width is None or len(start) + len(text) <= width:
         return [start + text]
-    return textwrap.wrap(text, width, initial_indent=start, subsequent_indent=indent, break_on_hyphens=False)
+    wrapper = _Wrapper(width, initial_indent=start, subsequent_indent=indent, break_on_hyphens=False)
+    return wrapper.wrap(text)
 
 
 def _is_number(value: object) -> bool:
@@ -127,14 +135,24 @@ def _wrapped(before: str, last: str, width: int | None) -> list[str]:
     if width is None or len(before) + len(last) <= width:
         return [(before + last).rstrip()]
     room = max(width - len(before), NARROWEST)
-    return textwrap.wrap(
-        last,
+    wrapper = _Wrapper(
         width=len(before) + room,
         initial_indent=before,
         subsequent_indent=" " * len(before),
         break_on_hyphens=False,
         drop_whitespace=True,
     )
+    return wrapper.wrap(last)
+
+
+class _Wrapper(textwrap.TextWrapper):
+    """A word that is longer than a line is cut into all its lines at once, in time that grows with its length."""
+
+    def _handle_long_word(self, reversed_chunks: list[str], cur_line: list[str], cur_len: int, width: int) -> None:
+        word = reversed_chunks.pop()
+        first, room = width - cur_len if width >= 1 else 1, max(self.width - len(self.subsequent_indent), 1)
+        cur_line.append(word[:first])
+        reversed_chunks.extend(reversed([word[at : at + room] for at in range(first, len(word), room)]))
 
 
 def json_text(value: Any) -> str:

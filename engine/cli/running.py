@@ -14,11 +14,11 @@ import typer
 
 from engine.cli.bench_report import bench_lines, bench_object
 from engine.cli.database import chosen_database, opened
-from engine.cli.errors import FAILED, complain, refuse, refusing
+from engine.cli.errors import BAD_INPUT, FAILED, complain, refuse, refusing
 from engine.cli.output import json_text, terminal_width
 from engine.cli.subject_options import program_text, refuse_program, refuse_two_choices, tell_step
 from engine.cli.subject_request import SubjectRequest
-from engine.deploy.asking import ChildError, ask_child
+from engine.deploy.asking import ChildError, MissingError, ask_child
 from engine.deploy.comparing import PEER_NAMES, read_knobs
 from engine.deploy.place import has_driver
 from engine.deploy.profiling import profiled_command
@@ -60,14 +60,14 @@ def run_request(request: RunRequest) -> None:
     if not has_driver():
         raise refuse(NO_GPU)
     found: list[dict[str, Any]] = []
-    failed = False
+    failed, missing = False, False
     for text in texts:
         question = _question(request, peers, path, text)
         try:
             answer = ask_child("engine.deploy.bench_child", question, tell_step)
         except ChildError as error:
             complain(f"{text[:60]}: {error}" if len(texts) > 1 else str(error))
-            failed = True
+            failed, missing = failed or not isinstance(error, MissingError), missing or isinstance(error, MissingError)
             continue
         found.append(bench_object(text, answer))
         if not request.json:
@@ -76,8 +76,8 @@ def run_request(request: RunRequest) -> None:
             failed = not _profile(question) or failed
     if request.json:
         typer.echo(json_text(found))
-    if failed:
-        raise typer.Exit(FAILED)
+    if failed or missing:
+        raise typer.Exit(FAILED if failed else BAD_INPUT)
 
 
 def _question(request: RunRequest, peers: tuple[str, ...], path: Path, text: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from engine.cli.database import chosen_database, telling_left_out
 from engine.cli.errors import failing, refuse, refuse_unmatched, refusing
 from engine.cli.output import json_text
 from engine.cli.subject_request import SubjectRequest
-from engine.deploy import Deployment, DeploymentError, deployment
+from engine.deploy import Deployment, DeploymentError, NoEvidenceError, deployment
 from engine.deploy.controls import ControlsHere
 from engine.deploy.listing import named_target
 from engine.deploy.place import this_place
@@ -95,7 +95,8 @@ def choose_kernels(
     """What the program would run as, with the context and the chip that it was chosen for.
 
     Times of another chip are no evidence for the one that is named. Leaves with exit code 2 for an unknown chip or no
-    ptxas, with 1 where nothing can be chosen, also where a pin can't be followed.
+    ptxas, and where the evidence that is asked for is missing; with 1 where nothing can be chosen, also where a pin
+    can't be followed.
     """
     with refusing(ControlsError):
         if request.ptxas is not None:
@@ -107,7 +108,7 @@ def choose_kernels(
         if target.capability != subject.target.capability:
             subject, controls = Subject(subject.text, subject.program, "", target), None
     asked = (subject.program, store, subject.context_key, subject.target, prior)
-    with failing(DeploymentError, StoreError):
+    with failing(DeploymentError, StoreError), refusing(NoEvidenceError):
         return subject, deployment(
             *asked, strict=request.strict, controls=controls, refuse_illegal_pins=refuse_illegal_pins
         )

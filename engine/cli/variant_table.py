@@ -26,7 +26,8 @@ def variant_lines(kernel: KernelVariants, width: int | None) -> list[str]:
     varying = [name for name in names if len({repr(row.schedule.get(name)) for row in kernel.rows}) > 1]
     shared = [knob_word(name, kernel.rows[0].schedule[name]) for name in names if name not in varying]
     title = f"{kernel.label or kernel.family} {kernel.shape} {kernel.kernel}"
-    texts = [title, f"{kernel.gpu}: {kernel.ok} ok, {kernel.failed} failed"]
+    untimed = f", {kernel.untimed} with a time that can't be one" if kernel.untimed else ""
+    texts = [title, f"{kernel.gpu}: {kernel.ok} ok, {kernel.failed} failed{untimed}"]
     texts += [f"all with {' '.join(shared)}"] if shared else []
     lines = [line for text in texts for line in text_lines(text, width)]
     return [*lines, *_table(kernel.rows, varying, width)]

@@ -29,6 +29,7 @@ _MANY_KEYS = 1024
 """From so many keys on a program's loop is long beside its start and its end."""
 _BARRIER_BYTES = 512
 _CAPABILITY = 90
+_LEAVE = f"leave {KNOB} out, or set {KNOB}={NONE}"
 
 
 def overlaps(v: Values) -> bool:
@@ -80,10 +81,15 @@ def unsuited(facts: AttentionFacts, target: Target) -> str:
         return f"is for heads of 64 or 128 elements, and these are {facts.depth} for scores, {facts.width} for values"
     for name, loaded in (("queries", facts.query), ("keys", facts.key), ("values", facts.value)):
         if loaded.rows is None:
-            return f"loads its {name} through TMA, which can't: {loaded.no_rows}"
+            return f"loads its {name} through TMA from memory, and here {_told(loaded.no_rows)}: {_LEAVE}"
     if facts.rows % QUERIES:
-        return f"takes {QUERIES} queries a program, which don't divide all {facts.rows}"
+        return f"takes {QUERIES} queries a program, and the {facts.rows} here are no multiple of that: {_LEAVE}"
     return _unsuited_mask(facts) or _unsuited_outputs(facts)
+
+
+def _told(reason: str) -> str:
+    """What keeps TMA from an operand, as the middle of a sentence that has named the operand."""
+    return reason.replace("it is computed in the kernel", "they are computed in the kernel")
 
 
 def _unsuited_mask(facts: AttentionFacts) -> str:
@@ -106,7 +112,7 @@ def _unsuited_outputs(facts: AttentionFacts) -> str:
     if output.spec.dtype != facts.dtype:
         return f"stores {facts.dtype}, and its result is {output.spec.dtype}"
     rows, reason = facts.output_rows
-    return f"stores its result through TMA, which can't: {reason}" if rows is None else ""
+    return f"stores its result through TMA, and here {reason}: {_LEAVE}" if rows is None else ""
 
 
 def _law(facts: AttentionFacts, target: Target) -> Check:

@@ -9,6 +9,7 @@ Triton's own minus is a subtraction from 0, which makes 0 of both zeros.
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Callable, Sequence
 
 from engine.ir.graph import Op
@@ -126,7 +127,7 @@ def pointwise_text(op: Op, operands: Sequence[Operand]) -> str:
         return _infix_text(op.kind, operands, dtype)
     if op.kind in _COMPARISONS:
         shared = _shared_dtype(operands)
-        left, right = _pair(operands, shared)
+        left, right = _compared(operands, shared)
         return f"{left} {_COMPARISONS[op.kind]} {right}"
     special = _SPECIAL.get(op.kind)
     if special:
@@ -146,6 +147,22 @@ def _pair(operands: Sequence[Operand], dtype: str) -> tuple[str, str]:
     if left.number is not None and right.number is not None:
         return left.scalar(dtype), right.scalar(dtype)
     return left.inline(dtype), right.inline(dtype)
+
+
+def _compared(operands: Sequence[Operand], dtype: str) -> tuple[str, str]:
+    """Two operands of a comparison. Triton reads a plain number there as float32, whatever it is compared with, so
+    that one which float32 doesn't hold is a typed scalar beside float64."""
+    numbers = [float(o.number) for o in operands if o.number is not None] if dtype == "float64" else []
+    if all(map(_in_float32, numbers)):
+        return _pair(operands, dtype)
+    return operands[0].scalar(dtype), operands[1].scalar(dtype)
+
+
+def _in_float32(number: float) -> bool:
+    try:
+        return not math.isfinite(number) or struct.unpack("<f", struct.pack("<f", number)) == (number,)
+    except OverflowError:
+        return False
 
 
 def _infix_text(kind: str, operands: Sequence[Operand], dtype: str) -> str:

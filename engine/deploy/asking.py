@@ -14,6 +14,10 @@ class ChildError(Exception):
     """The child gave no answer, or says why it can't; the text is one sentence for a person."""
 
 
+class MissingError(ChildError):
+    """The child says that something is missing which was asked for, as evidence."""
+
+
 def ask_child(
     module: str,
     request: Message,
@@ -25,7 +29,8 @@ def ask_child(
     `prepare` fills the folder that the child compiles in, before it starts.
 
     Before a step that may take long the child sends {"step": text, "limit_s": seconds}, of which `tell` hears. Raises
-    ChildError for a child that says {"error": sentence}, dies, or takes longer than it said.
+    ChildError for a child that says {"error": sentence}, dies, or takes longer than it said; with "missing" beside it
+    MissingError.
     """
     nursery = Nursery()
     try:
@@ -51,5 +56,5 @@ def ask_child(
     finally:
         nursery.close()
     if "error" in message:
-        raise ChildError(str(message["error"]))
+        raise (MissingError if message.get("missing") else ChildError)(str(message["error"]))
     return message

@@ -21,7 +21,7 @@ from engine.capture.binding import BoundCall, bind_target
 from engine.codegen import illegal_because, is_generated, render
 from engine.deploy.attention_peer import body_of_peers
 from engine.deploy.comparing import changed_schedule, read_knobs
-from engine.deploy.deployment import Deployment, DeploymentError, KernelChoice
+from engine.deploy.deployment import Deployment, DeploymentError, KernelChoice, NoEvidenceError
 from engine.deploy.execution import CapturedRunner, assembling
 from engine.deploy.peers import Peer, peer_of
 from engine.deploy.signatures import Deployed, Unsuitable, deploy_call
@@ -66,6 +66,8 @@ def main(read_fd: int, write_fd: int, parent: int) -> None:
         request = channel.receive()
         try:
             answer = answer_to(request, lambda step, limit_s: channel.send({"step": step, "limit_s": limit_s}))
+        except NoEvidenceError as error:
+            answer = {"error": str(error), "missing": True}
         except (CaptureError, DeploymentError, StoreError, BuildError, Unsuitable) as error:
             answer = {"error": str(error)}
         except torch.OutOfMemoryError:

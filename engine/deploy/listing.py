@@ -11,6 +11,7 @@ from types import MappingProxyType
 from engine.codegen import Argument, KernelSource, is_generated, render
 from engine.deploy.asking import ask_child
 from engine.deploy.deployment import Deployment, kernel_name
+from engine.deploy.evidence import PREDICTED, Source
 from engine.deploy.python_module import comment
 from engine.ir.kernel import Kernel
 from engine.measure import Controls
@@ -31,6 +32,7 @@ class Listed:
     kernel: Kernel
     schedule: Schedule
     source: KernelSource
+    decided_by: Source = Source.FIRST
     ptx: str = ""
     sass: str = ""
     registers: int | None = None
@@ -46,12 +48,23 @@ class Listed:
         return f"{label}_{self.kernel.key[:8]}"
 
     @property
+    def predicted(self) -> bool:
+        """Whether no measurement and no pin says that the schedule is a good one."""
+        return self.decided_by in PREDICTED
+
+    @property
+    def decided_text(self) -> str:
+        """What decided the schedule, and that it was not measured where that is so."""
+        return f"{self.decided_by.value}, not measured" if self.predicted else self.decided_by.value
+
+    @property
     def launch_comment(self) -> str:
         """What a launch of the text needs, as comments: schedule, grid, warps, stages, and each argument in order."""
         source = self.source
         facts = [
             f"{self.kernel.label or self.kernel.family} {self.kernel.shape_text}, kernel {self.kernel.key}",
             f"schedule: {self.schedule}",
+            f"decided by: {self.decided_text}",
             f"launch: {source.entry}[{source.grid}](..., num_warps={source.num_warps}, num_stages={source.num_stages}"
             + (", launch_pdl=True)" if source.pdl else ")"),
             *([f"ptxas controls: {source.acf}"] if source.acf else []),
@@ -105,6 +118,7 @@ def listed_kernels(deployment: Deployment) -> list[Listed]:
             item.kernel,
             schedules[item.kernel.key],
             render(item.kernel, schedules[item.kernel.key], deployment.target, pdl=deployment.pdl),
+            item.chosen.source if item.chosen is not None else Source.FIRST,
         )
         for item in deployment.kernels
         if is_generated(item.kernel)

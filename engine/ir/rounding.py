@@ -1,22 +1,31 @@
-"""What a tensor of a 16-bit float dtype holds of a number: constants are written by the number that they are."""
+"""What a tensor of a dtype holds of a number: constants are written by the number that they are."""
 
 from __future__ import annotations
 
 import math
 import struct
 
+_SMALLEST_NORMAL = 2.0**-126
+
 
 def rounded(number: float, dtype: str) -> float:
-    """The number as a tensor of `dtype` holds it, rounded to float32 on the way, as torch does. Wider floats, in which
-    a constant is computed anyway, and other dtypes leave it as it is.
+    """The number as a tensor of `dtype` holds it: 16-bit floats rounded to float32 on the way, and whole numbers
+    wrapped to the bits of an integer dtype, as torch does. In float32 a constant is computed anyway, so that only what
+    is no normal number there changes: it is an infinity, a zero or a coarser number. Others stay as they are.
 
     >>> rounded(0.1, "bfloat16"), rounded(0.1, "float16"), rounded(1e6, "float16"), rounded(0.1, "float32")
     (0.10009765625, 0.0999755859375, inf, 0.1)
+    >>> rounded(1e300, "float32"), rounded(1e-50, "float32"), rounded(300, "int8"), rounded(-1, "uint8")
+    (inf, 0.0, 44, 255)
     """
-    if dtype not in ("float16", "bfloat16") or not math.isfinite(number):
+    if isinstance(number, int) and "int" in dtype:
+        return _wrapped(number, int(dtype.removeprefix("u").removeprefix("int")), signed=dtype[0] != "u")
+    if dtype not in ("float16", "bfloat16", "float32") or not math.isfinite(number) or number == 0:
         return number
     try:
         (wide,) = struct.unpack("<f", struct.pack("<f", number))
+        if dtype == "float32":
+            return number if abs(wide) >= _SMALLEST_NORMAL else float(wide)
         if dtype == "float16":
             return float(struct.unpack("<e", struct.pack("<e", wide))[0])
     except OverflowError:
@@ -24,3 +33,8 @@ def rounded(number: float, dtype: str) -> float:
     (bits,) = struct.unpack("<I", struct.pack("<f", wide))
     bits = (bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000
     return float(struct.unpack("<f", struct.pack("<I", bits))[0])
+
+
+def _wrapped(number: int, bits: int, signed: bool) -> int:
+    kept = number & ((1 << bits) - 1)
+    return kept - (1 << bits) if signed and kept >> (bits - 1) else kept

@@ -12,7 +12,10 @@ class GraphError(ValueError):
     """A graph, kernel or plan that says something impossible; the text is one sentence."""
 
 
-TRUTH_KINDS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_not", "isnan"})
+COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
+"""Kinds that compare two values in the dtype that these are promoted to."""
+
+TRUTH_KINDS = COMPARISONS | {"logical_and", "logical_or", "logical_not", "isnan"}
 """Kinds whose result is always bool."""
 
 SAME_KINDS = frozenset(
@@ -126,6 +129,23 @@ def promote(dtypes: Sequence[str], weak: Sequence[str] = ()) -> str:
     if highest > _category(result):
         return "float32" if highest == 2 else "int64"
     return result
+
+
+def common_dtype(operands: Sequence[tuple[str, bool]]) -> str:
+    """The dtype in which torch computes with tensors, each a dtype and whether it has no axes: one without axes counts
+    only where its category is higher than that of those with axes."""
+    wide = [dtype for dtype, without_axes in operands if not without_axes]
+    single = [dtype for dtype, without_axes in operands if without_axes]
+    if not wide or not single:
+        return promote(wide or single)
+    first, second = promote(wide), promote(single)
+    return second if _category(second) > _category(first) else first
+
+
+def loses(dtype: str, target: str) -> bool:
+    """Whether `target` can't hold all numbers of `dtype`; beside float32, kernels convert whole numbers themselves."""
+    coarse = target in ("float16", "bfloat16") and dtype in ("int16", "int32", "int64")
+    return coarse or _promote_pair(dtype, target) != target
 
 
 def _promote_pair(left: str, right: str) -> str:

@@ -38,6 +38,8 @@ class Merged:
     kernels: int
     candidates: int
     pins: int
+    active_pins: int
+    """Pins in force in the merged database after this source; of two in one place the later one is."""
 
 
 def merge_databases(sources: Sequence[Path], into: Path | None = None) -> list[Merged]:
@@ -91,7 +93,8 @@ def _merge(connection: Connection, other: str, source: Path) -> Merged:
             (_merge_set if _numbered(conn, table) else _merge_smallest)(conn, other, table)
     _end_double_pins(conn)
     runs, kernels, candidates, pins = (new - old for new, old in zip(_counts(conn), before, strict=True))
-    return Merged(source, runs, kernels, candidates, pins)
+    active = int(conn.execute("SELECT count(*) FROM pin WHERE removed_at IS NULL").fetchone()[0])
+    return Merged(source, runs, kernels, candidates, pins, active)
 
 
 def _counts(conn: Any) -> list[int]:

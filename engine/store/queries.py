@@ -35,7 +35,10 @@ class VariantRow:
 
 @dataclass(frozen=True, slots=True)
 class KernelVariants:
-    """One kernel in one context: how many candidates ended how, and the best of them, failed ones last."""
+    """One kernel in one context: how many candidates ended how, and the best of them, failed ones last.
+
+    `untimed` are recorded as ok with what is no time, as only an edited database has them.
+    """
 
     kernel: str
     label: str
@@ -46,6 +49,14 @@ class KernelVariants:
     ok: int
     failed: int
     rows: tuple[VariantRow, ...]
+    untimed: int = 0
+
+
+_ENDED = """
+SELECT kernel_key, context_key, CASE WHEN status = 'ok' AND median_us IS NOT NULL AND NOT
+(typeof(median_us) IN ('real', 'integer') AND median_us > 0 AND median_us < 9e999) THEN 'untimed' ELSE status END AS
+ended, count(*) FROM measurement GROUP BY kernel_key, context_key, ended
+"""
 
 
 def kernel_variants(connection: Connection, kernel_text: str, top: int) -> tuple[KernelVariants, ...]:
@@ -53,9 +64,7 @@ def kernel_variants(connection: Connection, kernel_text: str, top: int) -> tuple
     kernels = matching_kernels(connection, kernel_text)
     gpus = {row["key"]: row["gpu"] for row in connection.rows("SELECT key, gpu FROM context")}
     counts: dict[tuple[str, str], dict[str, int]] = {}
-    for key, context, status, count in connection.tuples(
-        "SELECT kernel_key, context_key, status, count(*) FROM measurement GROUP BY kernel_key, context_key, status"
-    ):
+    for key, context, status, count in connection.tuples(_ENDED):
         counts.setdefault((key, context), {})[status] = count
     order = {key: position for position, key in enumerate(kernels)}
     found = sorted((pair for pair in counts if pair[0] in kernels), key=lambda pair: (order[pair[0]], pair[1]))
@@ -70,6 +79,7 @@ def kernel_variants(connection: Connection, kernel_text: str, top: int) -> tuple
             ok=counts[key, context].get("ok", 0),
             failed=counts[key, context].get("failed", 0),
             rows=_best_rows(connection, key, context, top),
+            untimed=counts[key, context].get("untimed", 0),
         )
         for key, context in found
     )

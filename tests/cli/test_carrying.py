@@ -53,7 +53,9 @@ def test_databases_merge(database: Path, tmp_path: Path, capsys: pytest.CaptureF
     record = json.loads(capsys.readouterr().out)
     assert [source["new_runs"] for source in record["sources"]] == [1, 1]
     assert leave("merge", tmp_path / "both.db", other) == 0
-    assert "0 new runs, 0 new kernels, 0 new results, 0 new pins" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "0 new runs, 0 new kernels, 0 new results, 0 new acts of pinning" in said
+    assert said.rstrip().endswith("both.db: 0 pins in force")
     with Store.open(tmp_path / "both.db", read_only=True) as store:
         assert len(store.kernels()) == 3
         assert {context.gpu for context in store.contexts()} == {HERE.gpu, THERE.gpu}

@@ -124,6 +124,7 @@ def test_a_program_that_nobody_tuned_is_predicted_without_a_database(
     said = capsys.readouterr().out
     assert "for an H200 (sm_90), as no GPU is here" in said
     assert "prediction of the prior" in said
+    assert "a fork's predicted us is of the whole program" in said
     assert not (tmp_path / "none.db").exists()
     assert leave("explain") == 2
 
@@ -162,17 +163,29 @@ def test_predictions_are_refused_with_one_sentence(
     tuned: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = ["compile", "--db", str(tuned), "--target", "sm_80", "--out", str(tmp_path), "--strict-evidence"]
-    assert leave(*command) == 1
+    assert leave(*command) == 2
     said = capsys.readouterr().err
     assert said.startswith("emmy: no measurement and no pin decides ")
     assert said.count("\n") == 1
+
+
+def test_compile_says_that_nothing_was_measured_for_another_chip(
+    tuned: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert leave("compile", "--db", str(tuned), "--target", "sm_80", "--out", str(tmp_path), "--json") == 0
+    shown = capsys.readouterr()
+    assert "nothing of this was measured for sm_80: its schedules are predictions" in shown.err
+    assert all(kernel["predicted"] for program in json.loads(shown.out) for kernel in program["kernels"])
+    assert all("not measured" in file.read_text() for file in tmp_path.iterdir())
 
 
 def test_compile_writes_the_sources(tuned: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "made" / "here"
     assert leave("compile", "--code", TEXT, "--db", str(tuned), "--out", str(out), "--json") == 0
     (found,) = json.loads(capsys.readouterr().out)
+    assert not any(kernel["predicted"] for kernel in found["kernels"])
     files = sorted(out.iterdir())
+    assert all("\n# decided by: " in file.read_text() for file in files if file.suffix == ".py")
     assert [str(file) for file in files] == sorted(name for kernel in found["kernels"] for name in kernel["files"])
     assert all("@triton.jit" in file.read_text() for file in files)
 

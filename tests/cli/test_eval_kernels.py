@@ -39,9 +39,11 @@ def test_times_are_shown_over_their_floors(with_ceilings: Path, capsys: pytest.C
     assert relu["over_floor"] == pytest.approx(relu["best_us"] / relu["floor_us"])
     assert matmul["best_us"] == 14.0
     assert leave("--db", str(with_ceilings), "--kernel", "matmul") == 0
-    head, row = capsys.readouterr().out.splitlines()
+    head, row, beaten = capsys.readouterr().out.splitlines()
     assert head.split()[:5] == ["label", "shape", "best_us", "regime", "over_floor"]
     assert f"{matmul['over_floor']:.2f}x" in row
+    assert (matmul["over_floor"] < 1, matmul["bound"], matmul["at_copy_rate"]) == (True, "memory", True)
+    assert beaten.startswith("below 1.00x: the floor is at the rate of a copy")
 
 
 def test_without_ceilings_there_is_no_floor(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -19,6 +22,17 @@ def leave(*arguments: str) -> int:
     with pytest.raises(SystemExit) as left:
         main(["eval", *arguments])
     return int(left.value.code or 0)
+
+
+def test_times_that_are_none_are_not_counted_as_ok(
+    recorded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "edited.db"
+    shutil.copy(recorded, path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE measurement SET median_us = -1 WHERE status = 'ok'")
+    assert leave("variants", "--db", str(path), "--kernel", "matmul") == 0
+    assert "NVIDIA H200: 0 ok, 3 failed, 4 with a time that can't be one" in capsys.readouterr().out
 
 
 def test_variants_in_a_pipe(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:

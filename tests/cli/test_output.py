@@ -6,6 +6,7 @@ import io
 import json
 import os
 import subprocess
+import textwrap
 from collections.abc import Callable
 from typing import TextIO
 
@@ -26,6 +27,7 @@ from engine.cli.output import (
     table_lines,
     table_width,
     terminal_width,
+    text_lines,
     us_text,
 )
 
@@ -115,3 +117,28 @@ def test_json_is_one_line_of_objects_named_by_the_columns() -> None:
     assert "\n" not in text
     assert json.loads(text) == [{"us": 1.5, "note": "a\nb"}, {"us": None, "note": ""}]
     assert json_text({"us": [float("nan"), float("inf")]}) == '{"us": [null, null]}'
+
+
+@given(
+    text=st.text(alphabet="ab -,\\", max_size=60) | st.text(alphabet="a ", max_size=200),
+    width=st.integers(2, 30),
+    start=st.sampled_from(["", "- ", "note: "]),
+    indent=st.sampled_from(["", "  "]),
+)
+def test_a_text_wraps_as_textwrap_does(text: str, width: int, start: str, indent: str) -> None:
+    flat = " ".join(text.split())
+    if len(start) + len(flat) > width > len(start):
+        expected = textwrap.wrap(flat, width, initial_indent=start, subsequent_indent=indent, break_on_hyphens=False)
+        assert text_lines(text, width, start, indent) == expected
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("word", ["x", "\udcff", "\x1b", "x\udc80"])
+def test_a_word_of_ten_megabytes_is_printed_in_time_that_grows_with_it(word: str) -> None:
+    long = word * (10_000_000 // len(word) // (1 if word == "x" else 10))
+    shown = printable(long)
+    assert len(shown) >= len(long)
+    assert shown.isprintable()
+    assert "".join(line.strip() for line in text_lines(long, 80)) == shown
+    (_, *lines) = table_lines(["a", "kernel"], [[1, long]], 80)
+    assert "".join(line.strip() for line in lines).removeprefix("1").strip() == shown

@@ -47,7 +47,7 @@ def body(**changes: object) -> Kernel:
         (body(dtype="float32", head=64), "these are float32"),
         (body(head=80), "heads of 64 or 128 elements, and these are 80"),
         (body(width=64), "128 for scores, 64 for values"),
-        (body(rows=1000), "don't divide all 1000"),
+        (body(rows=1000), "the 1000 here are no multiple of that: leave OVERLAP out"),
         (body(keys=1000), "divides no keys"),
         (body(causal=True, window=100), "another one, or not the only one"),
         (body(hidden=(1, 1, 1024, 1024)), "another one, or not the only one"),
@@ -55,7 +55,7 @@ def body(**changes: object) -> Kernel:
         (body(causal=True, offset=128), "keys end before them"),
         (body(rows=512, causal=True, offset=64), "inside of a block"),
         (Kernel("attention", slices_of_keys(2, 3, 128, 1024, 64, "bfloat16")), "stores one result"),
-        (Kernel("attention", QWEN3_LAYER.body()), "it is computed in the kernel"),
+        (Kernel("attention", QWEN3_LAYER.body()), "here they are computed in the kernel: leave OVERLAP out"),
     ],
 )
 def test_what_can_not_be_written_so_is_refused_in_words(kernel: Kernel, part: str) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from engine.codegen.expressions import Operand, Unrenderable, cast_text, full, literal, pointwise_text
@@ -94,3 +96,11 @@ def test_powers(exponent: float, expected: str) -> None:
 def test_what_has_no_form_is_refused_in_words(kind: str, dtype: str, operands: tuple[Operand, ...]) -> None:
     with pytest.raises(Unrenderable, match="no Triton form"):
         text(kind, dtype, *operands)
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [(0.1, "x >= tl.full([], 0.1, tl.float64)"), (0.5, "x >= 0.5"), (math.inf, 'x >= float("inf")')],
+)
+def test_beside_float64_a_number_keeps_its_digits(value: float, written: str) -> None:
+    assert text("ge", "bool", Operand("x", "float64"), number(value, "float64")) == written

@@ -85,10 +85,16 @@ def read_document(path: Path) -> dict[str, object]:
 
 def _broken(error: json.JSONDecodeError) -> str:
     """What a text is that is no JSON, and in which line."""
-    if error.pos >= len(error.doc.rstrip()) - 1:
+    if error.msg.startswith("Unterminated string") or error.pos >= len(error.doc.rstrip()) - 1:
         return f"no complete JSON: it is cut off at line {error.lineno}"
     # Python's parser takes these words, but for what follows them
     word = re.search(r"-?(NaN|Infinity)$", error.doc[: error.pos])
     if word is not None:
         return f"no JSON: {word[0]} in line {error.lineno} is no number there"
-    return f"no complete JSON: it is broken at line {error.lineno}"
+    return f"no JSON text: line {error.lineno}, column {error.colno} can't be read ({_cause(error.msg)})"
+
+
+def _cause(message: str) -> str:
+    """What Python's parser says, without the place, as the inside of a sentence."""
+    said = message.split(":")[0].removesuffix(" at").strip()
+    return said[:1].lower() + said[1:]

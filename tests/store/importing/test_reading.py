@@ -179,6 +179,9 @@ def test_a_cut_off_file_is_named_so(tmp_path: Path) -> None:
     cut.write_text('{"us": NaN12}')
     with pytest.raises(NotResults, match="NaN in line 1 is no number there"):
         read_results(cut)
+    cut.write_text('{\n"gpu": "a\\q", "more": 1}')
+    with pytest.raises(NotResults, match=r"is no JSON text: line 2, column 10 can't be read \(invalid .escape\);"):
+        read_results(cut)
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(), st.lists))
