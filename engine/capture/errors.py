@@ -56,6 +56,10 @@ class EffectError(CaptureError):
     """The program does something besides computing."""
 
 
+class FilledCacheError(CaptureError):
+    """The code computes what a cache keeps; once the cache has it, the code may be captured."""
+
+
 class UnsupportedOpError(CaptureError):
     """An op that no kernel is generated for."""
 
@@ -92,6 +96,7 @@ ERROR_TYPES: dict[str, type[CaptureError]] = {
         UserCodeError,
         DataDependentError,
         EffectError,
+        FilledCacheError,
         UnsupportedOpError,
         UnsupportedTensorError,
         CaptureTimeoutError,

@@ -9,6 +9,7 @@ they log and look for files all the time.
 from __future__ import annotations
 
 import functools
+import inspect
 import io
 import logging
 import pickle
@@ -17,7 +18,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import CodeType, FrameType
+from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -25,12 +26,27 @@ import torch
 
 _STANDARD = str(Path(functools.__file__).parent)
 _OWN = (str(Path(torch.__file__).parent), str(Path(__file__).resolve().parents[1]))
+_WRAPPERS = tuple(str(Path(torch.__file__).parent / name) for name in ("_compile.py", "_dynamo"))
 _PACKAGES = ("site-packages", "dist-packages")
 
 _PRINTS = "prints"
 _FILES = "reaches files, sockets or other processes"
 _CLOCK = "asks the clock"
 _RANDOM = "draws random numbers outside of torch"
+_SETTING = "changes a setting of torch's"
+_CACHE = "computes what a cache of functools' keeps"
+_OF_SETTINGS = (
+    *("manual_seed", "manual_seed_all", "seed", "seed_all", "set_rng_state", "set_rng_state_all", "set_default_dtype"),
+    *("set_default_device", "set_default_tensor_type", "set_float32_matmul_precision", "set_warn_always"),
+    *("use_deterministic_algorithms", "set_deterministic_debug_mode", "set_printoptions", "set_device"),
+)
+_OF_SETTINGS_IN_C = frozenset(
+    {
+        *("set_num_threads", "set_num_interop_threads", "set_flush_denormal", "set_anomaly_enabled"),
+        *("set_autocast_enabled", "set_autocast_dtype", "set_autocast_cache_enabled"),
+    }
+)
+_OF_GENERATORS = frozenset({"manual_seed", "seed", "set_state", "set_offset"})
 
 _BUILTIN = {"print": _PRINTS, "input": _PRINTS, "breakpoint": _PRINTS}
 _CLOCKS = frozenset(
@@ -55,9 +71,14 @@ class Leaves(BaseException):
     """Raised in the code in place of what it was about to do; no `except Exception` of the code's catches it."""
 
 
+class Fills(Leaves):
+    """What it was about to do is to compute an entry of a cache, which would be no real one."""
+
+
 @contextmanager
-def kept_inside() -> Iterator[None]:
-    """Raises Leaves, whose text is a sentence, where code in the block would do something outside of it.
+def kept_inside(cached: frozenset[CodeType] = frozenset()) -> Iterator[None]:
+    """Raises Leaves, whose text is a sentence, where code in the block would do something outside of it, and Fills
+    where it would run one of `cached`, the code that computes what a cache keeps.
 
     A profiler of the user's is called as before; one that is written in C can't be, and then nothing is seen.
     """
@@ -65,12 +86,16 @@ def kept_inside() -> Iterator[None]:
     if prior is not None and not callable(prior):
         yield
         return
-    drawn = _drawn()
-    sys.setprofile(_Watching(prior))
+    drawn, learns = _drawn(), torch.is_grad_enabled()
+    sys.setprofile(_Watching(prior, cached))
     try:
         yield
     finally:
         sys.setprofile(prior)
+        switched = torch.is_grad_enabled() is not learns
+        torch._C._set_grad_enabled(learns)
+    if switched:
+        raise Leaves(_text(_SETTING, "set_grad_enabled"))
     # Python isn't told of functions that were made by Cython
     if _drawn() != drawn:
         raise Leaves(_text(_RANDOM, "numpy.random"))
@@ -84,24 +109,46 @@ def _drawn() -> bytes:
 class _Watching:
     """Called by Python at each call in this thread."""
 
-    def __init__(self, prior: Callable[..., Any] | None) -> None:
+    def __init__(self, prior: Callable[..., Any] | None, cached: frozenset[CodeType]) -> None:
         self._prior = prior
+        self._cached = cached
         self._codes = {logging.Logger.makeRecord.__code__: "writes a log"}
+        self._setters = _setters()
         for stream in (sys.stdout, sys.stderr):
             code = getattr(getattr(type(stream), "write", None), "__code__", None)
             if isinstance(code, CodeType):
                 self._codes[code] = _PRINTS
 
     def __call__(self, frame: FrameType, event: str, arg: Any) -> None:
-        does, caller = "", frame
+        does, caller, name = "", frame, ""
+        if event == "call" and frame.f_code in self._cached:
+            raise Fills(_text(_CACHE, frame.f_code.co_name))
         if event == "c_call":
-            does = _done_by(arg)
+            does, name = _done_by(arg), arg.__name__
         elif event == "call" and frame.f_code in self._codes and frame.f_back is not None:
             does, caller = self._codes[frame.f_code], frame.f_back
+        elif event == "call" and frame.f_code in self._setters and frame.f_back is not None:
+            does, caller, name = _SETTING, _without_wrappers(frame.f_back), self._setters[frame.f_code]
         if does and _is_asked_by_user(caller):
-            raise Leaves(_text(does, arg.__name__ if event == "c_call" else ""))
+            raise Leaves(_text(does, name))
         if self._prior is not None:
             self._prior(frame, event, arg)
+
+
+def _setters() -> dict[CodeType, str]:
+    """The code of torch's functions that change how all later calls compute, and what they are called."""
+    named = ((name, getattr(module, name, None)) for module in (torch, torch.cuda) for name in _OF_SETTINGS)
+    functions = [(name, inspect.unwrap(one)) for name, one in named if isinstance(one, FunctionType)]
+    found = {one.__code__: name for name, one in functions}
+    backends = (torch.backends.ContextProp.__set__, type(torch.backends.cuda.matmul).__setattr__)
+    return found | {one.__code__: "torch.backends" for one in backends if isinstance(one, FunctionType)}
+
+
+def _without_wrappers(frame: FrameType) -> FrameType:
+    """Who called what torch wraps, to keep its own compiler away from it."""
+    while frame.f_code.co_filename.startswith(_WRAPPERS) and frame.f_back is not None:
+        frame = frame.f_back
+    return frame
 
 
 def _text(does: str, name: str) -> str:
@@ -114,8 +161,12 @@ def _done_by(function: Any) -> str:
     module = str(getattr(function, "__module__", None) or getattr(owner, "__name__", ""))
     if module == "builtins":
         return _BUILTIN.get(name, "")
+    if name in _OF_SETTINGS_IN_C and module.partition(".")[0] == "torch":
+        return _SETTING
     if module == "time" or (isinstance(owner, type) and owner.__module__ == "datetime"):
         return _CLOCK if name in _CLOCKS else ""
+    if isinstance(owner, torch.Generator):
+        return _SETTING if name in _OF_GENERATORS else ""
     if isinstance(owner, _DRAWING):
         return _RANDOM
     if isinstance(owner, _STREAMS):

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
+from types import CodeType
 from typing import Any
 
 import torch
@@ -23,12 +24,13 @@ from engine.capture.errors import (
     CaptureError,
     DataDependentError,
     EffectError,
+    FilledCacheError,
     UnsupportedOpError,
     UnsupportedTensorError,
 )
 from engine.capture.export import allows_tf32, export
 from engine.capture.feeding import CALLED, Feed, part_name
-from engine.capture.leaving import Leaves
+from engine.capture.leaving import Fills, Leaves
 from engine.capture.meta import DATA_TEXT, is_data_dependent
 from engine.capture.quiet import quiet
 from engine.capture.reading import Reading
@@ -70,11 +72,12 @@ class _Call(nn.Module):
         args, kwargs = self._refill(tensors)
         with self._noted():
             returned = self._called(*args, **kwargs)
-        leaves, structure = pytree.tree_flatten(returned)
+        # a size is a value: pytree would make a plain tuple of it
+        leaves, structure = pytree.tree_flatten(returned, is_leaf=lambda one: isinstance(one, torch.Size))
         if any(isinstance(leaf, torch.SymInt | torch.SymFloat | torch.SymBool) for leaf in leaves):
             raise DataDependentError(DATA_TEXT)
         for leaf in leaves:
-            if not isinstance(leaf, torch.Tensor | int | float | bool | str | None):
+            if not isinstance(leaf, torch.Tensor | torch.Size | int | float | bool | str | None):
                 raise UnsupportedTensorError(f"The call returns a {type(leaf).__name__}, which is not a tensor.")
         self._note([None if isinstance(leaf, torch.Tensor) else (leaf,) for leaf in leaves], structure)
         return tuple(leaf for leaf in leaves if isinstance(leaf, torch.Tensor))
@@ -88,16 +91,18 @@ def capture_call(
     weights: frozenset[int] = frozenset(),
     *,
     stops_effects: bool = True,
+    cached: frozenset[CodeType] = frozenset(),
 ) -> LiveProgram:
     """The program of `function(*args, **kwargs)`, under no_grad. `weights` are positions among its tensors that never
     change between calls. Where only what it computes is wanted, what it does besides needn't be stopped.
+    `cached` is code that must not run, as a cache would keep what it computes.
 
     Raises CaptureError (one sentence) for what can't be captured, or can't be done by kernels as the call does it.
     """
     feed = Feed.of(function, args, kwargs)
     returned: list[Any] = []
     literals: list[torch.Tensor] = []
-    reading = Reading(any(tensor.requires_grad for tensor in feed.tensors), stops_effects)
+    reading = Reading(any(tensor.requires_grad for tensor in feed.tensors), stops_effects, cached)
     call = _Call(
         function,
         lambda given: feed.refilled(given),
@@ -107,6 +112,8 @@ def capture_call(
     try:
         with quiet(), _in_the_users_names(feed.labels):
             exported = export(call, tuple(tensor.detach() for tensor in feed.tensors), literals)
+    except Fills as fills:
+        raise FilledCacheError(str(fills)) from None
     except Leaves as leaves:
         raise EffectError(str(leaves)) from None
     except UnsupportedOpError:

@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from types import CodeType
 from typing import Any
 
 import torch
@@ -47,8 +48,11 @@ _STANCE = threading.RLock()
 class Reading:
     """What was read in the blocks of `noted`, in words; "" if nothing was."""
 
-    def __init__(self, wants_gradients: bool, stops_effects: bool = True) -> None:
+    def __init__(
+        self, wants_gradients: bool, stops_effects: bool = True, cached: frozenset[CodeType] = frozenset()
+    ) -> None:
         self.problem = ""
+        self._cached = cached
         self._stops_effects = stops_effects
         self._asks = _ASKS | (_ASKS_OF_GRADIENTS if wants_gradients else frozenset())
 
@@ -58,7 +62,7 @@ class Reading:
 
         torch compiles nothing in it: under a mode it would skip the code, and go on skipping it for good.
         """
-        inside = kept_inside() if self._stops_effects else nullcontext()
+        inside = kept_inside(self._cached) if self._stops_effects else nullcontext()
         with _STANCE, torch.compiler.set_stance("force_eager"), _Operations(self), _Functions(self), inside:
             yield
 

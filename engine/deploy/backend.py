@@ -21,6 +21,7 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from engine.capture import CaptureError
+from engine.capture.errors import FilledCacheError
 from engine.capture.meta import DATA_TEXT, is_data_dependent
 from engine.deploy.arguments import Settings, asked_in_python, call_of, checked_function, settings_of
 from engine.deploy.compiled import CompiledFunction, CompiledModule, uncompiled
@@ -86,6 +87,7 @@ class CompiledCall:
     _states: dict[State, int] = field(default_factory=dict)
     _newest: int = 0
     _failures: int = 0
+    _filled: list[tuple[object, ...]] = field(default_factory=list)
     _frozen: State | None = None
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
@@ -131,6 +133,7 @@ class CompiledCall:
                 key = self._key(taken)
                 if self._follows(taken.tensors, False):
                     self._entry(key, args, kwargs, taken.tensors)
+            self._filled.clear()
 
     def _taken_apart(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> _Taken | None:
         """What the call is made of; None, and a warning, where it holds what no kernel takes or can't be looked at."""
@@ -191,9 +194,9 @@ class CompiledCall:
             if len(self._entries) >= SIGNATURES_LIMIT:
                 self._say(f"more than {SIGNATURES_LIMIT} signatures: further ones run in eager")
                 return None
-            before = self._failures
-            entry = self._shared(args, tensors) or self._build(args, kwargs)
-            if self._failures > before:
+            before, filled = self._failures, len(self._filled)
+            entry = self._shared(args, tensors) or self._build(args, kwargs, key)
+            if self._failures > before or len(self._filled) > filled:
                 return entry
             self._entries[key] = entry
             if entry is not None and self.pool is not None:
@@ -213,7 +216,7 @@ class CompiledCall:
         self._say(self._state.problem)
         return True
 
-    def _build(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Deployed | None:
+    def _build(self, args: Sequence[Any], kwargs: Mapping[str, Any], key: tuple[object, ...]) -> Deployed | None:
         """The deployment of one signature; None, and a warning, where it runs in eager."""
         self.builds += 1
         settings = self.settings
@@ -229,6 +232,12 @@ class CompiledCall:
                     ptxas=settings.ptxas,
                     state=self._state,
                 )
+        except FilledCacheError as error:
+            # eager fills the cache now, and the next call of this signature may be captured
+            self._failures += key[1:] in self._filled
+            self._filled.append(key[1:])
+            self._say(f"{str(error).rstrip('.')}; a call that finds it there can run by kernels")
+            return None
         except ChangesItself as error:
             self._failures += 1
             self._say(str(error))

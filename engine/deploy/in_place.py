@@ -32,13 +32,10 @@ class RecordedGraph:
 def graph_of_run(store: Store, run: str, kernel_key: str) -> RecordedGraph | None:
     """The fastest graph of a run that the kernel is part of. Raises StoreError."""
     stored = next((one for one in store.runs() if one.id == run), None)
-    rows = store.recorded_groupings(run) if stored is not None else ()
-    holding = [row for row in rows if row.whole_us is not None and kernel_key in row.schedules]
-    best = min(holding, key=lambda row: row.whole_us or 0.0, default=None)
+    best = store.fastest_graph(run, kernel_key) if stored is not None else None
     if stored is None or best is None:
         return None
-    until = stored.ended_at or stored.started_at
-    return RecordedGraph(best.id, best.schedules, best.whole_us, best.pdl_us == best.whole_us, until)
+    return RecordedGraph(best.id, best.schedules, best.us, best.pdl, stored.ended_at or stored.started_at)
 
 
 def chosen_in_place(

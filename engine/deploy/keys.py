@@ -55,7 +55,10 @@ def unfollowed(state: State, tensors: Sequence[torch.Tensor], fixed: frozenset[i
         if position in fixed:
             continue
         if id(tensor) in state.ids:
-            return "an argument is a tensor that it holds itself"
+            return (
+                "an argument is a tensor that it holds itself, or could reach by a global, a closure or an attribute,"
+                " and a capture can't tell the two apart"
+            )
         if tensor.__dict__ and not names.isdisjoint(tensor.__dict__):
             return "it asks for an attribute that was set on an argument"
         if "Parameter" in names and isinstance(tensor, nn.Parameter):

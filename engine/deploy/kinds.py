@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import array
 import ctypes
 import functools
+import io
 import logging
 import random
 import struct
@@ -39,6 +41,16 @@ _ASKS_OF_LOCKS = frozenset({"locked", "acquire"})
 _ASKS_OF_LOGGERS = frozenset({"level", "disabled", "isEnabledFor", "getEffectiveLevel", "hasHandlers", "handlers"})
 _DRAW = (random.Random, np.random.Generator, np.random.RandomState, np.random.BitGenerator, torch.Generator)
 _OF_C = (ctypes._SimpleCData, ctypes.Structure, ctypes.Union, ctypes.Array, ctypes._Pointer)
+BYTES = frozenset({np.ndarray, bytearray, array.array, memoryview, io.StringIO, io.BytesIO})
+"""Kinds that count by the bytes in them; those of the user's own class do otherwise."""
+UNREAD = frozenset(
+    {
+        *("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "_backward_pre_hooks"),
+        *("_backward_hooks", "_is_full_backward_hook", "_state_dict_hooks", "_state_dict_pre_hooks"),
+        *("_load_state_dict_pre_hooks", "_load_state_dict_post_hooks", "_compiled_call_impl"),
+    }
+)
+"""What nn.Module keeps of itself that a forward call doesn't read, or that is looked at in its own way."""
 BINDING = (
     *(types.MethodType, types.BuiltinMethodType, types.MethodWrapperType, functools.partial, functools.partialmethod),
     *(functools.cached_property, staticmethod, classmethod, property, weakref.ref, functools._lru_cache_wrapper),

@@ -17,6 +17,7 @@ import builtins
 import collections
 import contextvars
 import functools
+import io
 import operator
 import sys
 import threading
@@ -29,14 +30,17 @@ import torch
 from torch import nn
 from torch.fx._lazy_graph_module import _LazyGraphModule
 
+from engine.deploy.caches import code_of, entries_of
 from engine.deploy.codes import Said, imported, names_of_getter, said
 from engine.deploy.compiled import HOOKS, CompiledModule
 from engine.deploy.kinds import (
     ASKED,
     BINDING,
+    BYTES,
     CLOSED,
     MARKS_OF_CHANGE,
     PLAIN,
+    UNREAD,
     Same,
     bits,
     changes_unseen,
@@ -50,9 +54,10 @@ from engine.deploy.kinds import (
     root_of,
     slots_of,
 )
+from engine.deploy.recording import Record
 from engine.deploy.restoring import Holder
 from engine.deploy.spaces import ALL_NAMES, ALL_NAMES_OF_OWN, OF_CLASSES, Space
-from engine.deploy.watching import ABSENT, Watch, about, raw
+from engine.deploy.watching import ABSENT, about, raw
 
 LARGEST = 4096
 """Items of a container, or bytes of an array: beyond that it is a table, and looking at it at every call costs."""
@@ -61,15 +66,6 @@ MOST = 20_000
 MOST_INSTALLED = 2_000
 """The same for what is reached only through the globals of installed packages: beyond that they are as libraries."""
 _OWN = "engine"
-_BYTES = frozenset({np.ndarray, bytearray, array.array, memoryview})
-_UNREAD = frozenset(
-    {
-        *("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "_backward_pre_hooks"),
-        *("_backward_hooks", "_is_full_backward_hook", "_state_dict_hooks", "_state_dict_pre_hooks"),
-        *("_load_state_dict_pre_hooks", "_load_state_dict_post_hooks", "_compiled_call_impl"),
-    }
-)
-"""What nn.Module keeps of itself that a forward call doesn't read, or that is looked at in its own way."""
 
 
 class Reach:
@@ -77,10 +73,10 @@ class Reach:
 
     def __init__(self, codes: dict[int, Said], holders: list[Holder] | None) -> None:
         self.marks: list[object] = []
-        self.watch = Watch()
+        self._record = Record(holders)
+        self.watch = self._record.watch
         self.problem = ""
         self._codes = codes
-        self._holders = holders
         self._ordinals: dict[int, int] = {}
         self._kept: list[object] = []
         self._next: list[tuple[Any, str]] = []
@@ -155,7 +151,7 @@ class Reach:
             self._function(value)
         elif isinstance(value, BINDING):
             if isinstance(value, functools._lru_cache_wrapper):
-                self._hold(name, value, value.cache_info().misses)
+                self._cache(value, name)
             elif isinstance(value, types.BuiltinMethodType) and value.__name__ in ALL_NAMES_OF_OWN:
                 self.names.update(ALL_NAMES)
             for part in parts_of(value):
@@ -166,8 +162,8 @@ class Reach:
             self._enter_other(value, name)
 
     def _enter_other(self, value: Any, name: str) -> None:
-        if isinstance(value, np.ndarray | np.generic | bytearray | array.array | memoryview):
-            self._bytes(value)
+        if isinstance(value, np.ndarray | np.generic | bytearray | array.array | memoryview | io.StringIO | io.BytesIO):
+            self._bytes(value, name)
         elif isinstance(value, contextvars.ContextVar | threading.local):
             self._refuse_kind(value, name)
         elif root_of(type(value)) == _OWN:
@@ -192,20 +188,16 @@ class Reach:
             self._refuse_kind(value, name)
         if root == "torch" and (callable(value) or type(kept) is not dict):
             return
-        self.watch.add_class(value)
+        self._record.class_of(value)
         self._class(kind)
         if type(kept) is dict:
-            self._hold("", kept, dict(kept))
-            self.watch.add_keys(kept)
+            self._record.dictionary("", kept, keys_only=True)
             self._space(value, kept)
         slots = [slot for one in kind.__mro__ for slot in slots_of(one)]
         for slot in slots:
-            self.watch.add_slot(value, slot)
+            self._record.slot(value, slot)
             self.marks.append(slot)
             self._look(getattr(value, slot, ABSENT), slot)
-        if slots and self._holders is not None:
-            values = {slot: getattr(value, slot, ABSENT) for slot in slots}
-            self._hold("", value, values)
         if type(kept) is not dict and not slots and not in_library(root) and "__slots__" not in kind.__dict__:
             self._refuse_kind(value, name)
 
@@ -242,9 +234,9 @@ class Reach:
         self.watch.add_names(space.names, found)
         values = {name: space.names.get(name, ABSENT) for name in found}
         library = is_library(space.owner)
-        if self._holders is not None and not library and isinstance(space.owner, type | types.ModuleType):
+        if not library and isinstance(space.owner, type | types.ModuleType):
             item = space.owner if isinstance(space.owner, type) else space.names
-            self._holders.append(Holder("", item, values, named=True))
+            self._record.hold("", item, values, named=True)
         for name, value in values.items():
             self.marks.append(name)
             if library and not isinstance(value, torch.Tensor):
@@ -266,35 +258,32 @@ class Reach:
         # torch.fx keeps texts and caches in its modules, and writes them anew when it likes
         kept = {} if isinstance(module, torch.fx.GraphModule) else module.__dict__
         kind = type(module)
-        self._hold("", kept, dict(kept))
-        self.watch.add_dict(kept)
-        self.watch.add_class(module)
+        self._record.dictionary("", kept)
+        self._record.class_of(module)
         self.marks.append(kind)
         self._class(kind)
         if not in_library(root_of(kind)):
             self._look(kind.forward, "forward")
         for name, value in kept.items():
-            if name not in _UNREAD:
+            if name not in UNREAD:
                 self.marks.append(name)
                 self._look(value, name)
         for tensors in (module._parameters, module._buffers):
-            self._hold("", tensors, dict(tensors))
             self._items(tensors)
         for name, value in vars(module).items() if not kept else ():
             if isinstance(value, torch.Tensor):
                 self._look(value, name)
-        self._hold("", module._modules, dict(module._modules))
         self._items(module._modules)
 
     def _items(self, kept: Mapping[str, Any]) -> None:
-        self.watch.add_dict(kept)
+        self._record.dictionary("", kept)
         self.marks.append(len(kept))
         for name, value in kept.items():
             self.marks.append(name)
             self._look(value, name)
 
     def _function(self, function: types.FunctionType) -> None:
-        self.watch.add_function(function)
+        self._record.function(function)
         self.marks.append(Same(function.__code__))
         for value in function.__defaults__ or ():
             self._look(value, "")
@@ -302,9 +291,7 @@ class Reach:
             self._items(function.__kwdefaults__)
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
             content = content_of(cell)
-            if content is not ABSENT:
-                self.watch.add_cell(cell)
-            self._hold(name, cell, content)
+            self._record.cell(name, cell, content)
             self._look(content, name)
         self._items(function.__dict__)
         space = function.__globals__
@@ -314,8 +301,7 @@ class Reach:
         self.names.update(says.names)
         self.watch.add_names(space, says.names)
         here = {name: space[name] for name in says.names if name in space}
-        if self._holders is not None:
-            self._holders.append(Holder("", space, here, named=True))
+        self._record.hold("", space, here, named=True)
         within, self._installed = self._installed, self._installed or is_installed(function)
         for name, value in here.items():
             self.marks.append(name)
@@ -349,11 +335,9 @@ class Reach:
             )
             return
         if isinstance(value, dict | types.MappingProxyType):
-            self.watch.add_dict(value)
+            self._record.dictionary(name, value)
         elif not isinstance(value, tuple):
-            self.watch.add_list(value)
-        if isinstance(value, list | set | dict | collections.deque):
-            self._hold(name, value, value.copy())
+            self._record.items(name, value)
         for item in list(value):
             self._look(item, name)
             if isinstance(value, dict | types.MappingProxyType):
@@ -363,36 +347,48 @@ class Reach:
     def _subclass(self, value: Any, name: str) -> None:
         """What a container of the user's own class, or of one with a factory, holds besides its items."""
         if isinstance(value, collections.defaultdict):
-            self.watch.add_slot(value, "default_factory")
+            self._record.slot(value, "default_factory")
             self._look(value.default_factory, name)
         if not in_library(root_of(type(value))):
             self._object(value, name)
 
-    def _bytes(self, value: Any) -> None:
-        if type(value) not in _BYTES and not isinstance(value, np.generic):
+    def _bytes(self, value: Any, name: str) -> None:
+        if type(value) not in BYTES and not isinstance(value, np.generic):
             self._refuse_kind(value, "")
             return
-        size = value.nbytes if not isinstance(value, bytearray | array.array) else len(memoryview(value).cast("B"))
+        bare = raw(value)
+        size = value.nbytes if isinstance(value, np.ndarray | memoryview) else len(bare)
         if size > LARGEST or (isinstance(value, np.ndarray) and value.dtype.hasobject):
             self._refuse(f"it reaches a {type(value).__name__} of {size} bytes, too many to look at between calls")
             return
-        self.watch.add_bytes(value)
-        self.marks.append(raw(value))
+        self._record.content(name, value)
+        self.marks.append(bare)
 
-    def _hold(self, name: str, item: Any, kept: Any) -> None:
-        if self._holders is not None:
-            self._holders.append(Holder(name, item, kept))
+    def _cache(self, cache: functools._lru_cache_wrapper[Any], name: str) -> None:
+        """A cache is a container that can't be put back: see `caches`. Those of packages are cleared instead."""
+        computes = cache.__wrapped__
+        if self._installed or (isinstance(computes, types.FunctionType) and is_installed(computes)):
+            self._record.hold(name, cache, cache.cache_info().misses)
+            return
+        if code_of(cache) is None:
+            self._refuse(f"it reaches a cache of functools' ({name}) of what is no plain function")
+        entries = entries_of(cache)
+        if len(entries) > LARGEST:
+            self._refuse(
+                f"it reaches a cache of {len(entries) // 2} results ({name}), too many to look at between calls"
+            )
+            return
+        self._record.cache(name, cache, entries)
+        self.marks.append(frozenset(map(Same, entries)))
+        for one in entries:
+            self._look(one, name)
 
     def _tensor(self, tensor: torch.Tensor, name: str) -> None:
         odd = odd_kind((tensor,))
         if odd:
             self._refuse(f"it reaches a tensor of the kind {odd}{f' ({name})' if name else ''}")
             return
-        self.watch.tensors.append(tensor)
+        self._record.tensor(name, tensor)
         self.marks.append(about(tensor))
-        self.watch.add_keys(tensor.__dict__)
         if tensor.__dict__:
             self._space(tensor, tensor.__dict__)
-        if self._holders is not None and not isinstance(tensor, nn.Parameter):
-            version = -1 if tensor.is_inference() else tensor._version
-            self._holders.append(Holder(name, tensor, tensor.detach().clone(), version))

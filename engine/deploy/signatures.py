@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,10 +18,12 @@ import torch
 from torch.utils import _pytree as pytree
 
 from engine.capture.live import LiveProgram, capture_call
+from engine.deploy.caches import code_of
 from engine.deploy.controls import ControlsHere
 from engine.deploy.deployment import Deployment, deployment
 from engine.deploy.execution import Runner, WeightsMoved, check_against, make_runner, version_of
 from engine.deploy.guarding import Guard, State
+from engine.deploy.restoring import Saved
 from engine.prior import steering
 from engine.runtime import interprets, read_context, read_target, whole_storage
 from engine.store import Store, default_database_path, opened_to_read
@@ -137,8 +140,16 @@ def capture_unchanged(
 
     Raises CaptureError, and Unsuitable for a tensor that the state doesn't hold.
     """
-    with _unchanged(function):
-        live = capture_call(function, args, kwargs, text, fixed, stops_effects=state is not None)
+    with _unchanged(function) as saved:
+        cached = frozenset(code for code in map(code_of, saved.caches) if code is not None)
+        if cached and not (sys.getprofile() is None or callable(sys.getprofile())):
+            raise Unsuitable("a profiler is on, so that what it would put into a cache of functools' can't be seen")
+        try:
+            live = capture_call(function, args, kwargs, text, fixed, stops_effects=state is not None, cached=cached)
+        finally:
+            # where nothing is stopped the process is Emmy's own, and entries were made without values
+            for cache in saved.caches if state is None else ():
+                cache.cache_clear()
     return live, _all_watched(live, state) if state is not None else False
 
 
@@ -180,11 +191,11 @@ def _has_negative_zero(live: LiveProgram) -> bool:
 
 
 @contextlib.contextmanager
-def _unchanged(function: Callable[..., Any]) -> Iterator[None]:
+def _unchanged(function: Callable[..., Any]) -> Iterator[Saved]:
     """Put back, after the block, what the function holds. Raises ChangesItself if that was changed in it."""
     saved = Guard(function).saved()
     try:
-        yield
+        yield saved
     except Exception:
         changed = saved.restore()
         if changed:

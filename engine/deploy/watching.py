@@ -10,6 +10,8 @@ Values of tensors are not compared: kernels read them where they lie.
 
 from __future__ import annotations
 
+import functools
+import io
 import operator
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -18,6 +20,8 @@ from typing import Any, Final
 
 import numpy as np
 import torch
+
+from engine.deploy.caches import entries_of
 
 ABSENT: Final = object()
 """Stands for what isn't there: a name, or the content of an empty cell."""
@@ -43,7 +47,7 @@ class Watch:
     """What a walk saw. It is filled by the `add` methods, and asked by `holds`."""
 
     __slots__ = (
-        *("_arrays", "_cells", "_classed", "_empty", "_functions", "_getters", "_keyed", "_keys", "_known"),
+        *("_arrays", "_caches", "_cells", "_classed", "_empty", "_functions", "_getters", "_keyed", "_keys", "_known"),
         *("_lists", "_meant", "_named", "_saved", "_slots", "_valued", "_values", "tensors"),
     )
 
@@ -64,6 +68,7 @@ class Watch:
         self._known: set[tuple[int, str]] = set()
         self._slots: list[tuple[object, str, object]] = []
         self._arrays: list[tuple[Any, bytes]] = []
+        self._caches: list[tuple[functools._lru_cache_wrapper[Any], list[object]]] = []
         self._saved: list[list[object]] | None = None
 
     def add_dict(self, kept: Mapping[Any, Any]) -> None:
@@ -116,6 +121,10 @@ class Watch:
         """Something that `raw` gives the bytes of."""
         self._arrays.append((item, raw(item)))
 
+    def add_cache(self, cache: functools._lru_cache_wrapper[Any], entries: list[object]) -> None:
+        """What is in a cache; one that is gone would be computed anew."""
+        self._caches.append((cache, entries))
+
     def done(self) -> None:
         """Keep how everything is now."""
         self._saved = self._now()
@@ -132,6 +141,7 @@ class Watch:
                 and all(map(operator.is_, map(operator.call, self._getters, self._named, repeat(ABSENT)), self._meant))
                 and all(getattr(item, name, ABSENT) is value for item, name, value in self._slots)
                 and all(raw(item) == kept for item, kept in self._arrays)
+                and all(map(_has_the_same, self._caches))
             )
         except Exception:  # another thread changes it just now; a cell is empty; an object raises what it likes
             return False
@@ -163,8 +173,17 @@ def _same(old: list[object], new: list[object]) -> bool:
     return old == new
 
 
+def _has_the_same(known: tuple[functools._lru_cache_wrapper[Any], list[object]]) -> bool:
+    cache, entries = known
+    return {id(one) for one in entries} == {id(one) for one in entries_of(cache)}
+
+
 def raw(item: Any) -> bytes:
-    """The bytes of an array, a bytearray or a memoryview, with its shape and type."""
+    """The bytes of an array, a bytearray or a memoryview, with its shape and type; of a stream in memory, where it
+    stands besides."""
+    if isinstance(item, io.StringIO | io.BytesIO):
+        state: Any = () if item.closed else item.__getstate__()
+        return repr(state[:3]).encode("utf-8", "surrogatepass")
     if isinstance(item, np.ndarray):
         return f"{item.dtype.str}{item.shape}".encode() + item.tobytes()
     return bytes(item)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import functools
 import io
 import logging
 import os
@@ -21,7 +22,7 @@ import numpy as np
 import pytest
 import torch
 
-from engine.capture.errors import EffectError
+from engine.capture.errors import EffectError, FilledCacheError
 from engine.capture.leaving import Leaves, kept_inside
 from engine.capture.live import capture_call
 
@@ -59,6 +60,15 @@ LEAVES: dict[str, tuple[Callable[[], Any], str]] = {
         "It draws random numbers outside of torch while it runs (numpy.random)",
     ),
     "a thread": (starts_a_thread, "It starts a thread while it runs"),
+    "a seed": (lambda: torch.manual_seed(3), "It changes a setting of torch's while it runs (manual_seed)"),
+    "a generator's seed": (lambda: torch.default_generator.manual_seed(3), "It changes a setting of torch's"),
+    "a default dtype": (lambda: torch.set_default_dtype(torch.float64), "It changes a setting of torch's"),
+    "a default device": (lambda: torch.set_default_device("meta"), "It changes a setting of torch's"),
+    "deterministic": (lambda: torch.use_deterministic_algorithms(True), "It changes a setting of torch's"),
+    "gradients": (lambda: torch.set_grad_enabled(True), "It changes a setting of torch's while it runs (set_grad"),
+    "threads": (lambda: torch.set_num_threads(3), "It changes a setting of torch's while it runs (set_num_threads)"),
+    "TF32": (lambda: setattr(torch.backends.cuda.matmul, "allow_tf32", True), "It changes a setting of torch's"),
+    "cuDNN": (lambda: setattr(torch.backends.cudnn, "benchmark", True), "It changes a setting of torch's"),
     "what is swallowed": (swallows, "It prints while it runs (print)"),
 }
 STAYS: dict[str, Callable[[], Any]] = {
@@ -66,6 +76,7 @@ STAYS: dict[str, Callable[[], Any]] = {
     "an import": lambda: __import__("colorsys"),
     "a fixed time": lambda: datetime.datetime(2020, 1, 1).timetuple(),
     "a process id": os.getpid,
+    "gradients in a block": lambda: torch.set_grad_enabled(True).__exit__(None, None, None),
     "a text in memory": lambda: io.StringIO().write("seen"),
 }
 
@@ -73,7 +84,7 @@ STAYS: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize("what", LEAVES)
 def test_what_leaves_the_code_is_refused(what: str, capsys: pytest.CaptureFixture[str]) -> None:
     does, words = LEAVES[what]
-    profiler = sys.getprofile()
+    profiler, before = sys.getprofile(), (settings(), torch.get_default_device())
 
     def function(x: torch.Tensor) -> torch.Tensor:
         does()
@@ -85,6 +96,15 @@ def test_what_leaves_the_code_is_refused(what: str, capsys: pytest.CaptureFixtur
     assert str(refused.value).endswith(", which kernels don't repeat.")
     assert "seen" not in "".join(capsys.readouterr())
     assert sys.getprofile() is profiler
+    assert (settings(), torch.get_default_device()) == before
+
+
+def settings() -> list[object]:
+    """What torch computes by."""
+    return [
+        *(torch.get_rng_state().tolist(), torch.get_default_dtype(), torch.are_deterministic_algorithms_enabled()),
+        *(torch.is_grad_enabled(), torch.get_num_threads(), torch.backends.cuda.matmul.allow_tf32),
+    ]
 
 
 def test_where_only_the_program_is_wanted_it_may_print() -> None:
@@ -161,6 +181,17 @@ def test_another_thread_is_left_alone(capsys: pytest.CaptureFixture[str]) -> Non
         done.wait()
     other.join()
     assert capsys.readouterr().out == "seen\n"
+
+
+def test_what_a_cache_would_keep_is_not_computed() -> None:
+    kept = functools.cache(lambda n: torch.ones(n))
+    entry = kept(4)
+    code = kept.__wrapped__.__code__
+    live = capture_call(lambda x: x * kept(4), (X,), {}, cached=frozenset({code}))
+    assert any(source is not None and isinstance(source, torch.Tensor) for source in live.sources)
+    with pytest.raises(FilledCacheError, match="a cache of functools' keeps"):
+        capture_call(lambda x: x * kept(1), (X,), {}, cached=frozenset({code}))
+    assert (kept.cache_info().currsize, kept(4) is entry) == (1, True)
 
 
 def test_it_cannot_be_taken_for_an_error_of_the_code() -> None:

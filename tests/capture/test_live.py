@@ -47,6 +47,16 @@ def test_what_is_returned_is_put_together_again() -> None:
     assert torch.equal(found["l"][2], x.t())
 
 
+def test_a_size_that_is_returned_is_one() -> None:
+    x = torch.randn(4, 3)
+    for function in (lambda a: (a * 2.0, a.shape), lambda a: (a * 2.0, {"size": [a.t().shape]})):
+        live = capture_call(function, (x,), {})
+        found, wanted = run(live, [x]), function(x)
+        size, same = (found[1], wanted[1]) if isinstance(found[1], tuple) else (found[1]["size"][0], x.t().shape)
+        assert type(size) is torch.Size
+        assert size == same
+
+
 def test_tensors_that_a_function_closes_over_are_held() -> None:
     scale = torch.randn(4)
     x = torch.randn(2, 4)

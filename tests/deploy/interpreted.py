@@ -13,7 +13,6 @@ import os
 import pickle
 import sys
 import time
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -30,6 +29,7 @@ from engine.deploy import NoEvidenceError
 from engine.deploy.backend import CompiledCall, TrainingError, emmy_backend
 from engine.deploy.deployment import UnfollowedPinError
 from engine.store import StoreError
+from tests.deploy.held import cached, changed_held, sizes, told
 
 torch.set_num_threads(1)
 torch.manual_seed(0)  # a sum of random numbers may lie so near to 0 that rounding is all there is
@@ -50,14 +50,6 @@ class Linear(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return F.gelu(F.linear(x, self.weight, self.bias))
-
-
-def told(work: Callable[[], Any]) -> tuple[Any, list[str]]:
-    """What the work returns, and what it warned of."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        result = work()
-    return result, [str(one.message) for one in caught if "emmy" in str(one.message)]
 
 
 def raised(kind: type[Exception], work: Callable[[], Any]) -> str:
@@ -223,7 +215,11 @@ def changes(database: str) -> dict[str, Any]:
     """What changes between calls, or in them: `right` says that each call did what one eager call does."""
     del database
     with torch.no_grad():
-        return {"between": changed_between(), "alone": changed_alone(), "autocast": autocasts(), "copies": copied()}
+        return {"between": changed_between(), "alone": changed_alone(), "held": changed_held(), "cached": cached()} | {
+            "autocast": autocasts(),
+            "copies": copied(),
+            "sizes": sizes(),
+        }
 
 
 def changed_between() -> dict[str, Any]:

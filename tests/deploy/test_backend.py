@@ -19,6 +19,7 @@ from engine.capture import capture
 from engine.ir.plan import Program
 from engine.store import Store, copy_database
 from engine.vocabulary import Schedule
+from tests.deploy.changing import CHANGING
 from tests.tune.fake_device import FakeDevice
 from tests.tune.rig import tune_with
 
@@ -132,6 +133,26 @@ def test_what_changes_is_captured_anew_and_a_call_acts_once(interpreted: dict[st
         assert right, cause
         assert len(said) == 1
         assert cause in said[0]
+
+
+def test_what_a_function_changes_in_what_it_holds_is_put_back_and_left_to_eager(interpreted: dict[str, Any]) -> None:
+    assert set(interpreted["changes"]["held"]) == set(CHANGING)
+    for what, (kept, right, said) in interpreted["changes"]["held"].items():
+        assert kept, what
+        assert right, what
+        assert len(said) == 1, what
+        assert "changes what it holds itself" in said[0], what
+
+
+def test_a_cache_keeps_what_the_user_has_in_it(interpreted: dict[str, Any]) -> None:
+    found = interpreted["changes"]["cached"]
+    assert "computes what a cache of functools' keeps while it runs (table)" in found["said"][0]
+    assert (found["kept"], found["size"], found["kernels"], found["real"]) == (True, 1, 1, True)
+    assert found["results"] == [2.0, 2.0, 2.0, 2.0, 4.0, 3.0, 3.0]
+
+
+def test_a_size_is_returned_as_one(interpreted: dict[str, Any]) -> None:
+    assert all(interpreted["changes"]["sizes"])
 
 
 def test_autocast_is_followed(interpreted: dict[str, Any]) -> None:

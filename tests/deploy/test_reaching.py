@@ -37,7 +37,8 @@ from engine.deploy.reaching import LARGEST
 from tests.deploy.ways import CHANGES, VALUES_ONLY, WAYS, the_tensor
 
 ROOT = Path(__file__).parents[2]
-LIMIT_S = 280
+LIMIT_S = 1500
+"""Many captures, on a machine whose cores others use too."""
 pytestmark = pytest.mark.timeout(LIMIT_S + 20)
 
 
