@@ -18,7 +18,7 @@ from typing import ClassVar
 
 from rich.console import RenderableType
 from textual._compositor import ChopsUpdate
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.command import Provider
 from textual.driver import Driver
@@ -38,7 +38,7 @@ from emmy_tui.feed import BITE_S, Feed
 from emmy_tui.look import TERMINAL, Look
 from emmy_tui.notice import Failure, Notice
 from emmy_tui.outlet import Outlet
-from emmy_tui.palette import Findings
+from emmy_tui.palette import Commands, Findings
 from emmy_tui.pinning import Pinning
 from emmy_tui.pressing import Pressing
 from emmy_tui.run_source import RunSource
@@ -74,7 +74,7 @@ class EmmyApp(Pressing):
     TITLE = "emmy-tui"
     AUTO_FOCUS = "#kernels"
     ENABLE_COMMAND_PALETTE = True
-    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = App.COMMANDS | {Findings}
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {Commands, Findings}
     COMMAND_PALETTE_BINDING = "ctrl+p"
     BINDINGS: ClassVar[list[BindingType]] = bindings(lambda action: not action.in_list and not action.tabs)
 
@@ -342,7 +342,7 @@ class EmmyApp(Pressing):
         view.snapshot, view.clock, view.state, view.reason = feed.snapshot, feed.clock, feed.state, feed.reason
         view.frozen, view.held, view.dropped = feed.frozen, feed.held, feed.source.dropped
         view.badges, view.reading, view.trouble = feed.source.badges, feed.reading, feed.source.trouble
-        view.unwritable, view.heard_s = feed.source.unwritable, feed.source.heard_s
+        view.unwritable, view.heard_s, view.lost = feed.source.unwritable, feed.source.heard_s, feed.source.lost
         self._spare_large_tree(len(view.snapshot.nodes))
         if not view.busy:
             view.stop_asked_at = None

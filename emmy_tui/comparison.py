@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from emmy_tui.database_source import GONE_S
-from emmy_tui.source import ENDED
+from emmy_tui.run_state import state_word
 from engine.store import KernelResult, Store, StoredRun, StoreError
 from engine.store.run_results import BestTime
 from engine.vocabulary import Regime
@@ -133,7 +132,7 @@ def read_comparison(choice: Choice) -> Callable[[Store], Comparison]:
 
         runs = measuring_runs(store)
         if not runs:
-            raise StoreError("No run has measured anything yet, so there is nothing to compare.")
+            raise StoreError("No run has measured anything yet: `emmy tune` records one, and two of them compare here.")
         own = _side(store, next((run for run in runs if run.id == choice.a), runs[0]))
         if choice.other is None:
             return judged_pairs(compare(own, _partner(store, runs, own, choice.b)), store, store)
@@ -155,17 +154,9 @@ def measuring_runs(store: Store) -> list[StoredRun]:
 
 
 def listed_runs(store: Store, now: float) -> list[tuple[StoredRun, str]]:
-    """The measuring runs with their states in words. A run without an end ended without a word where a newer run has
-    begun, or where it was silent for GONE_S."""
+    """The measuring runs with their states in words."""
     runs = measuring_runs(store)
-    return [(run, _state_word(store, run, run is runs[0], now)) for run in runs]
-
-
-def _state_word(store: Store, run: StoredRun, newest: bool, now: float) -> str:
-    if run.state in ENDED or run.ended_at is not None:
-        return run.state
-    heard = store.last_heard(run.id) or run.started_at
-    return run.state if newest and now - heard <= GONE_S else "ended without a word"
+    return [(run, state_word(store, run, run is runs[0], now)) for run in runs]
 
 
 def _partner(store: Store, runs: Sequence[StoredRun], a: Side, wanted: str) -> Side:

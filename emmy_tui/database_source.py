@@ -9,7 +9,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from emmy_tui.known import KnownKernels
+from emmy_tui.known import Known, KnownKernels, Rows
+from emmy_tui.run_state import GONE_S
 from emmy_tui.source import ENDED, Again, Anew, Mode
 from engine.events import Event, Logged, RunStarted, RunState, StateChanged
 from engine.store import LeftOut, Store, StoredRun, StoreError, unwritable_because
@@ -21,8 +22,6 @@ POLL_S = 0.2
 NEW_RUN_S = 1.0
 SILENT_S = 60.0
 """A run that isn't paused writes how its devices are every second or so: a minute without a word is worth a badge."""
-GONE_S = 600.0
-"""A run that wrote nothing for so long is taken for ended where runs are listed."""
 RETRY_S = (1.0, 2.0, 4.0, 8.0)
 """Waits between tries to read what can't be read, the last one repeated; a change of the file ends a wait."""
 
@@ -84,6 +83,13 @@ class DatabaseSource:
         last_at = self._last_at
         heard = None if last_at is None or self.reading or self._frozen else max(0.0, self._clock() - last_at)
         return heard if heard is not None and heard <= SILENT_S else None
+
+    @property
+    def lost(self) -> bool:
+        """A frozen copy can't tell: its run may go on elsewhere."""
+        last_at = self._last_at
+        known = last_at is not None and not self.reading and not self._frozen
+        return known and self._clock() - (last_at or 0.0) > GONE_S
 
     @property
     def unwritable(self) -> str:
@@ -171,13 +177,21 @@ class DatabaseSource:
         self._inbox.append(Logged(at=self._clock(), level="warning", text=text))
 
     def _note(self, event: Event) -> None:
-        """Keep when the followed run said something last; None while it owes no word: paused, or ended."""
+        """Keep when the followed run said something last; None while it owes no word: paused, or ended.
+
+        What arrives while it is followed is heard when it arrives, by this machine's clock: the writer's may be
+        another machine's. Only of what the file held at the first look there is no other word than the writer's.
+        """
+        if isinstance(event, Known | Rows):
+            return  # the database's word, not the run's
+        now = self._clock()
+        at = now if self._read_up else min(event.at, now)
         if isinstance(event, StateChanged) and event.state in (*ENDED, RunState.PAUSED):
             self._last_at = None
         elif isinstance(event, RunStarted | StateChanged):
-            self._last_at = event.at
+            self._last_at = at
         elif self._last_at is not None:
-            self._last_at = max(self._last_at, event.at)
+            self._last_at = max(self._last_at, at)
 
     def _up_to_now(self) -> None:
         """Everything that was written up to now is in the inbox."""
@@ -187,6 +201,7 @@ class DatabaseSource:
 
     def _events(self, store: Store, over: Callable[[], bool]) -> Iterator[Event]:
         shown: str | None = None
+        kernels = KnownKernels()
         while not over():
             runs = latest_runs(store)
             if runs and runs[-1].id != shown:
@@ -200,6 +215,7 @@ class DatabaseSource:
                         kernels.note(event, run.context_key)
                         yield event
                 yield from self._followed(store, runs[-1], over, kernels)
+            yield from kernels.news(store)
             self._up_to_now()
             self._closing.wait(NEW_RUN_S)
 
@@ -214,9 +230,8 @@ class DatabaseSource:
         def stop() -> bool:
             nonlocal looks
             looks += 1
-            if looks == 2:
-                self._inbox.extend(kernels.events(store))
             if looks > 1:
+                self._inbox.extend(kernels.events(store) if looks == 2 else kernels.news(store))
                 self._up_to_now()
             return over() or newer()
 

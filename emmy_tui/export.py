@@ -16,6 +16,7 @@ from emmy_tui.knob_words import in_order, long_words
 from emmy_tui.outlet import Outlet
 from emmy_tui.text import Line, Tone, escaped
 from emmy_tui.view import View
+from emmy_tui.widgets.panel import ListPanel
 from engine.store import Candidate, FailureCluster
 
 Record = dict[str, object]
@@ -98,20 +99,35 @@ def _escaped(cell: str) -> str:
     return cell.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
 
 
+class FormatList(TextPanel):
+    """FORMATS, a line each, to take one from."""
+
+    cursor_visible = True
+
+    def move_to(self, line: int) -> None:
+        ListPanel.move_to(self, line)
+
+
 class FormatQuestion(Dialog):
-    """Answers with one of FORMATS, or with ""."""
+    """Answers with one of FORMATS, by its letter or by the cursor, or with ""."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("c,enter", "answer('csv')", show=False),
+        Binding("enter", "take", show=False),
+        Binding("c", "answer('csv')", show=False),
         Binding("j", "answer('json')", show=False, priority=True),
         Binding("m", "answer('md')", show=False),
         Binding("escape,q", "answer", show=False),
     ]
 
     def __init__(self, view: View, what: str) -> None:
-        named = zip(FORMATS, ("csv, or enter", "json", "md, a Markdown table"), strict=True)
-        lines: list[Line] = [[(f"  {name[0]} ", Tone.KEY), (text, Tone.PLAIN)] for name, text in named]
-        super().__init__(TextPanel(view, [[], *lines, [], [("  esc leaves", Tone.DIM)], []], f"Export {what} as"))
+        named = zip(FORMATS, ("csv", "json", "md, a Markdown table"), strict=True)
+        title, note = f"Export {what} as", "enter takes it, esc leaves"
+        width = len(title) + len(note) + 4
+        lines: list[Line] = [[(f"  {name[0]} ", Tone.KEY), (text.ljust(width), Tone.PLAIN)] for name, text in named]
+        super().__init__(FormatList(view, lines, title, note))
+
+    def action_take(self) -> None:
+        self.dismiss(FORMATS[self._panel.cursor])
 
 
 def ask_format(

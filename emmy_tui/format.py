@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
+
+MOST_DECIMALS = 4
+"""Of a ratio near 1; the machine's own noise is larger than the next one."""
 
 
 def us(value: float | None) -> str:
@@ -82,3 +86,12 @@ def moment(at: float) -> str:
         return time.strftime("%Y-%m-%d %H:%M", time.localtime(at)) if at else "-"
     except (OverflowError, ValueError, OSError):
         return "-"
+
+
+def ratios(values: Sequence[float], *, apart: bool) -> tuple[str, ...]:
+    """Ratios near 1 in three decimals; where a verdict told the two times `apart`, in as many as show which side of 1
+    each is on, up to MOST_DECIMALS."""
+    decimals = 3
+    while apart and decimals < MOST_DECIMALS and any(value != 1 and round(value, decimals) == 1 for value in values):
+        decimals += 1
+    return tuple(f"{value:.{decimals}f}" for value in values)

@@ -21,7 +21,11 @@ WORDS_HEAD = "Words and numbers"
 WORDS = (
     ("us", "The time that counts: in the deploy regime, before there is one in the ranking regime"),
     ("of all", "A kernel's part of its program: its time, as often as it occurs, of the sum"),
-    ("floor", "How many times the GPU's least time a kernel takes: 1.83m by its memory, 12.4c by its compute"),
+    (
+        "floor",
+        "How many times as long a kernel takes as at the rates measured of the GPU: 1.83m by its memory, 12.4c by its "
+        "compute; below 1 where only a copy's rate was measured, as reading alone is faster",
+    ),
     ("search 54%", "How much of the run the search itself took, beside compiling and measuring"),
     ("gpu idle 20%", "How much of the run the GPU measured nothing"),
     ("prior 1.00", "What the prior promises of a branch, where its best sibling has 1.00"),

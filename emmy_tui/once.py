@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from emmy_tui.known import fold
+from emmy_tui.notice import empty_lines
 from emmy_tui.run_clock import RunClock
 from emmy_tui.source import Mode
 from emmy_tui.text import ASCII, UNICODE, Line, plain
@@ -21,8 +22,8 @@ WIDTH = 100
 LAST_EVENTS = 10
 
 
-def frame(events: Iterable[Event], path: Path, *, ascii_only: bool) -> str:
-    """Header, kernels, totals and the last events of what the database says."""
+def frame(events: Iterable[Event], path: Path, *, ascii_only: bool, lost: bool = False) -> str:
+    """Header, kernels, totals and the last events of what the database says, of a run that is `lost` or not."""
     snapshot, clock = Snapshot(), RunClock()
     for event in events:
         fold(snapshot, event)
@@ -34,6 +35,7 @@ def frame(events: Iterable[Event], path: Path, *, ascii_only: bool) -> str:
         state=snapshot.state,
         database=str(path),
         clock=clock,
+        lost=lost,
     )
     columns = Columns.of(WIDTH, longest_label(snapshot))
     total = snapshot.counted_us()
@@ -42,6 +44,7 @@ def frame(events: Iterable[Event], path: Path, *, ascii_only: bool) -> str:
     for row in snapshot.kernels.values():
         lines.append(kernel_line(row, counts.get(row.kernel), total, False, columns, view.glyphs))
     lines += [[], *total_lines(view, WIDTH), []]
+    lines += empty_lines(view, WIDTH)
     for entry in entries(snapshot.log)[-LAST_EVENTS:]:
         lines.append(entry_line(entry, snapshot, WIDTH, view.glyphs))
     return "".join(plain(line).rstrip() + "\n" for line in lines)

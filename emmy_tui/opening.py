@@ -12,6 +12,7 @@ import os
 import re
 import shlex
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from ctypes.util import find_library
@@ -21,6 +22,7 @@ from pathlib import Path
 from emmy_tui.database_source import DatabaseSource, recorded_events
 from emmy_tui.once import frame
 from emmy_tui.refusal import BadInput
+from emmy_tui.run_state import is_lost
 from emmy_tui.source import Again, Mode, Session, SessionSource, Source
 from engine.capture import CaptureError, parse_target
 from engine.data import DemoMissing, demo_database
@@ -204,6 +206,9 @@ def frame_of(options: argparse.Namespace) -> str:
     if path is None:
         raise BadInput("there is no database yet: name one, or make one with emmy tune --code TEXT")
     try:
-        return frame(recorded_events(path), path, ascii_only=options.ascii)
+        with Store.open(path, read_only=True) as store:
+            latest = store.latest_run()
+            lost = latest is not None and is_lost(store, latest, time.time())
+        return frame(recorded_events(path), path, ascii_only=options.ascii, lost=lost)
     except StoreError as error:
         raise BadInput(str(error)) from None

@@ -6,12 +6,15 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, cast
 
-from textual.command import Hit, Hits, Provider
+from textual.app import SystemCommand
+from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
+from textual.system_commands import SystemCommandsProvider
 
 from emmy_tui import format as fmt
 from emmy_tui.action import LIVE, VARIANTS
 from emmy_tui.comparison import listed_runs
+from emmy_tui.pressing import NOT_NOW
 from emmy_tui.text import clean
 from emmy_tui.widgets.kernel_name import told_apart
 from engine.store import StoredRun
@@ -21,8 +24,29 @@ if TYPE_CHECKING:
 
 Found = tuple[str, str, Callable[[], None]]
 """What is searched, what choosing it does in words, and the doing."""
+LAST = 1e-6
+"""What the score of an action that doesn't work now is worth: what works comes first, however well it matches."""
 PATIENCE_S = 2.0
 """How long the palette waits for the database, whose runs are found from then on only if it answered."""
+
+
+class Commands(SystemCommandsProvider):
+    """The actions of the table: those that work now by their names, then those that don't."""
+
+    def _commands(self) -> list[SystemCommand]:
+        every = self.app.get_system_commands(self.screen)
+        return sorted(every, key=lambda command: (command.help.startswith(NOT_NOW), command.title))
+
+    async def discover(self) -> Hits:
+        for command in self._commands():
+            yield DiscoveryHit(command.title, command.callback, help=command.help)
+
+    async def search(self, query: str) -> Hits:
+        matcher = self.matcher(query)
+        for command in self._commands():
+            if (score := matcher.match(command.title)) > 0:
+                last = LAST if command.help.startswith(NOT_NOW) else 1.0
+                yield Hit(score * last, matcher.highlight(command.title), command.callback, help=command.help)
 
 
 class Findings(Provider):

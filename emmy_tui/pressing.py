@@ -15,6 +15,8 @@ from emmy_tui.verbs import Verbs
 from emmy_tui.widgets.footer import Footer
 from emmy_tui.widgets.status import TabBar
 
+NOT_NOW = "Not now"
+"""How the palette begins what it says of an action that does nothing now."""
 LINE_KEYS = "bfd\x7f"
 """What goes and deletes by words in a line that is typed."""
 
@@ -56,7 +58,7 @@ class Pressing(Verbs):
         for action in ACTIONS:
             if action.palette:
                 works = action.when(now)
-                meaning = action.meaning if works else f"Not now: {reason_why_not(action, now)}"
+                meaning = action.meaning if works else f"{NOT_NOW}: {reason_why_not(action, now)}"
                 yield SystemCommand(palette_title(action, self.view.keys), meaning, self._palette_call(action.name))
 
     def _palette_call(self, name: str) -> Callable[[], None]:
@@ -70,7 +72,7 @@ class Pressing(Verbs):
             owner = focused if action.in_list and focused is not None else self.tab if action.tabs else self
             self.call_later(self.run_action, name, owner)
         else:
-            self.outlet.warn(reason_why_not(action, self.now) or "Not now")
+            self.outlet.warn(reason_why_not(action, self.now) or NOT_NOW)
 
     def on_footer_pressed(self, message: Footer.Pressed) -> None:
         self.press_key_of(message.name)

@@ -1,13 +1,16 @@
 """How long the shown runs have taken: the clock of a run stands still while it is paused and stops when it ends.
 
 A replay goes through several programs, one run each, and a database holds several runs with days between them: their
-times add up, and what lies between them doesn't count.
+times add up, and what lies between them doesn't count. What was shown never goes back by the moment that lies between
+an event and its news, nor where a frozen view stops at what it has.
 """
 
 from __future__ import annotations
 
 from engine.events import Event, RunStarted, RunState, StateChanged
 
+NEWS_S = 2.0
+"""How old the news of a pause or an end is at most; where more was shown, the clock of the machine was set."""
 _STILL = (RunState.PAUSED, RunState.STOPPED, RunState.FINISHED, RunState.FAILED)
 
 
@@ -19,6 +22,7 @@ class RunClock:
         self._gone = 0.0
         self._since: float | None = None
         self._last = 0.0
+        self._shown = 0.0
 
     def note(self, event: Event) -> None:
         if isinstance(event, RunStarted):
@@ -40,6 +44,9 @@ class RunClock:
         """Up to `now`, or to the last event; None before the first run has started."""
         if not self._started:
             return None
-        if self._since is None:
-            return self._gone
-        return self._gone + max(0.0, max(now or 0.0, self._last) - self._since)
+        going = self._since is not None
+        gone = self._gone + (max(0.0, max(now or 0.0, self._last) - self._since) if self._since is not None else 0.0)
+        if going or self._shown - gone < NEWS_S:
+            gone = max(gone, self._shown)
+        self._shown = gone
+        return gone

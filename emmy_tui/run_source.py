@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from emmy_tui.database_source import NEW_RUN_S, DatabaseSource
+from emmy_tui.run_state import is_lost
 from engine.events import Event
 from engine.store import Store, StoredRun
 
@@ -15,6 +16,7 @@ class RunSource(DatabaseSource):
 
     def __init__(self, path: Path, run: StoredRun) -> None:
         self._run = run
+        self._lost = False
         super().__init__(path)
         self.title = f"run {run.id[:8]}"
 
@@ -27,9 +29,14 @@ class RunSource(DatabaseSource):
     def heard_s(self) -> None:
         return None
 
+    @property
+    def lost(self) -> bool:
+        return self._lost and not self.reading
+
     def _events(self, store: Store, over: Callable[[], bool]) -> Iterator[Event]:
         self._read_up = False
         yield from store.events_of(self._run.id)
         while not over():
+            self._lost = is_lost(store, self._run, self._clock())
             self._up_to_now()
             self._closing.wait(NEW_RUN_S)

@@ -84,6 +84,10 @@ class Source(Protocol):
         """Seconds since the run that another process writes said something; None where no run is followed."""
 
     @property
+    def lost(self) -> bool:
+        """Whether the run that is shown never told of its end and is taken for ended."""
+
+    @property
     def unwritable(self) -> str:
         """Why nothing can be written to the database, in one sentence; "" where it can."""
 
@@ -185,6 +189,7 @@ class SessionSource:
         self.reading = False
         self.trouble = self.unwritable = ""
         self.heard_s: float | None = None
+        self.lost = False
         self._factory = factory
         self._queue = queue
         self._session: Session | None = None

@@ -79,8 +79,8 @@ STEER_ACTIONS: tuple[Action, ...] = (
         "Mark",
         "Mark the kernel under the cursor, to tune several again",
         Group.RUN,
-        lambda now: now.focus == "kernels" and now.kernels > 0,
-        because("Focus the kernels first: tab"),
+        lambda now: now.focus == "kernels" and _may_retune(now),
+        lambda now: _why_no_retune(now) if not _may_retune(now) else "Focus the kernels first: tab",
         footer=16,
     ),
     on_tabs(

@@ -7,6 +7,7 @@ opened. What is missing on this machine is said in one sentence, with the replay
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,7 +23,7 @@ from emmy_tui.refusal import BadInput
 from emmy_tui.source import Again, Mode, Source
 from emmy_tui.text import Line, Tone, clean, left, wrap
 from emmy_tui.view import View
-from emmy_tui.widgets.kernel_name import kernel_name
+from emmy_tui.widgets.kernel_name import kernel_name, known_name
 from engine.events import KernelState
 from engine.snapshot import KernelRow
 from engine.store import StoredAct
@@ -121,6 +122,7 @@ class Steering:
         source = self._source()
         if source is None or source.locate is None or not wanted:
             return
+        wanted = [replace(one, label=known_name(one.kernel, one.label, self._view.snapshot)) for one in wanted]
         if "retune" in source.capabilities:
             source.enqueue(wanted)
             self._outlet.say(f"queued behind the run: {names(wanted)}; A lists the queue")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from emmy_tui import format as fmt
 from emmy_tui.comparison import Comparison, Pair, Side, Verdict
 from engine.measure import judged_apart
 from engine.store import Candidate, Store
@@ -92,7 +93,8 @@ def sentence(a: Timing, b: Timing, floor: float | None, where: str) -> str:
         found = judged_apart(a, b, floor)
     except ValueError:
         return f"One of the times {where} is not above 0, so there is nothing to compare."
-    span = f"B takes {found.low:.3f} to {found.high:.3f} of A's time"
+    low, high = fmt.ratios((found.low, found.high), apart=found.verdict is not Judgement.WITHIN_NOISE)
+    span = f"B takes {low} to {high} of A's time"
     if found.verdict is Judgement.WITHIN_NOISE:
         return f"Within noise {where}: {span}."
     name, share = ("B", found.ratio) if found.verdict is Judgement.FASTER else ("A", 1 / found.ratio)

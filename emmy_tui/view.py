@@ -26,6 +26,7 @@ class View:
     `marked` are the kernels that a person picked to tune again; `reading` says that what the database holds is still
     on its way, so that nothing can be told of it yet. `trouble` says why the database can't be read at the moment,
     `unwritable` why it can't be written. `heard_s` are seconds since a followed run of another process said something.
+    `lost` says that the run never told of its end and is taken for ended.
     """
 
     snapshot: Snapshot = field(default_factory=Snapshot)
@@ -56,6 +57,7 @@ class View:
     trouble: str = ""
     unwritable: str = ""
     heard_s: float | None = None
+    lost: bool = False
 
     @property
     def kernel(self) -> KernelRow | None:
@@ -69,7 +71,7 @@ class View:
     @property
     def busy(self) -> bool:
         """Whether a run is under way."""
-        return self.state in BUSY_STATES
+        return self.state in BUSY_STATES and not self.lost
 
     @property
     def elapsed_s(self) -> float | None:

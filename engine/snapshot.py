@@ -88,6 +88,8 @@ class Snapshot:
     controls: ControlsChecked | None = None
     """Whether ptxas controls are searched; None where nobody asked for it."""
     finished: RunFinished | None = None
+    ended: dict[str, RunFinished] = field(default_factory=dict)
+    """What each run said at its end, by its id; a session of several programs says it once, of all of them."""
     last_at: float = 0.0
     programs: dict[str, RunStarted] = field(default_factory=dict)
     """The start of each run, by its id: a replay makes several, one a program."""
@@ -127,10 +129,11 @@ class Snapshot:
         return self.assembled_grouping() or min(scored, key=lambda row: row.sum_us or 0.0, default=present)
 
     def counted_kernels(self) -> list[tuple[KernelRow, int]]:
-        """Kernels of the leading grouping with how often each occurs in it; every kernel before the first grouping."""
+        """Kernels of the leading grouping with how often each occurs in it; before the first grouping every kernel of
+        which that is known."""
         grouping = self.leading_grouping()
         if grouping is None:
-            return [(row, row.count) for row in self.kernels.values()]
+            return [(row, row.count) for row in self.kernels.values() if row.count]
         pairs = zip(grouping.kernels, grouping.counts, strict=True)
         return [(self.kernels[kernel], count) for kernel, count in pairs if kernel in self.kernels]
 
@@ -352,6 +355,7 @@ def _log(snapshot: Snapshot, event: Event) -> None:
 
 def _run_finished(snapshot: Snapshot, event: RunFinished) -> None:
     snapshot.finished = event
+    snapshot.ended[snapshot.run.run if snapshot.run else ""] = event
     _log(snapshot, event)
     snapshot.touch("run", "kernels")
 

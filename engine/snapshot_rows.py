@@ -37,7 +37,8 @@ class KernelRow:
     `candidates` and `failures` what they are of, each once; `points` has none of what an earlier search had.
 
     `prior` is the version that steered its last search. `floor_us` is what the GPU needs for it at its best, None if
-    unknown, `bound` by what: "memory" or "compute".
+    unknown, `bound` by what: "memory" or "compute". `count` is 0 where nobody knows how often it occurs; `recorded` are
+    the rows that a database holds of a kernel of which no run has told.
     """
 
     kernel: str
@@ -66,6 +67,7 @@ class KernelRow:
     points: list[TrialPoint] = field(default_factory=list)
     floor_us: float | None = None
     bound: str = ""
+    recorded: int = 0
     _seen: set[int] = field(default_factory=set, repr=False)
     _failed: set[int] = field(default_factory=set, repr=False)
     _before: DeployTime | None = None
@@ -75,7 +77,7 @@ class KernelRow:
     @property
     def candidates(self) -> int:
         """Distinct candidates that were answered, however many runs asked for them."""
-        return len(self._seen)
+        return len(self._seen) or self.recorded
 
     @property
     def failures(self) -> int:

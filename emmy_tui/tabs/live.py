@@ -209,11 +209,11 @@ class LiveTab(Tab):
         orders = list(KernelOrder)
         panel = self.kernel_panel
         panel.order = orders[(orders.index(panel.order) + 1) % len(orders)]
-        self._show_first_kernel()
+        self._show_sorted()
 
     def action_reverse_kernels(self) -> None:
         self.kernel_panel.reversed = not self.kernel_panel.reversed
-        self._show_first_kernel()
+        self._show_sorted()
 
     def on_list_panel_heading(self, message: ListPanel.Heading) -> None:
         """A click on a heading of the kernels orders them by it; on the one that orders already, turns them round."""
@@ -225,12 +225,13 @@ class LiveTab(Tab):
             self.kernel_panel.reversed = not self.kernel_panel.reversed
         else:
             self.kernel_panel.order = order
-        self._show_first_kernel()
+        self._show_sorted()
 
-    def _show_first_kernel(self) -> None:
-        """Who sorts wants to see what comes first, and to open it."""
+    def _show_sorted(self) -> None:
+        """The shown kernel stays the shown one, and in sight, wherever the order puts it."""
         self.focus_panel("kernels")
-        self.kernel_panel.move_to(0)
+        self.kernel_panel.following = True
+        self.kernel_panel.repaint()
 
     def action_skip(self) -> None:
         self._steering.skip()
@@ -248,11 +249,10 @@ class LiveTab(Tab):
             self.kernel_panel.repaint()
 
     def action_retune(self) -> None:
-        """The marked kernels, else the one under the cursor of the list, else the one that is shown."""
+        """The marked kernels, else the one that is shown."""
         snapshot = self.view.snapshot
         rows = [row for row in self.kernel_panel.ordered() if row.kernel in self.view.marked]
-        one = self.kernel_panel.current() if self.focused_panel() == "kernels" else self.view.kernel
-        rows = rows or ([one] if one is not None else [])
+        rows = rows or ([self.view.kernel] if self.view.kernel is not None else [])
         self._steering.retune(self.app, [Again(row.kernel, kernel_name(row, snapshot)) for row in rows])
 
     def action_acts(self) -> None:

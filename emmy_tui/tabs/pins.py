@@ -34,6 +34,7 @@ from emmy_tui.tabs.tab import Tab, tab_bindings
 from emmy_tui.text import Line
 from emmy_tui.view import View
 from emmy_tui.widgets.deploy_list import DeployList, deploy_detail
+from emmy_tui.widgets.kernel_name import known_name
 from emmy_tui.widgets.panel import ListPanel, Panel, titled
 from emmy_tui.widgets.pin_list import PinList, pin_detail
 from emmy_tui.widgets.suggestion_list import Suggested, SuggestionList, read_suggestions, suggestion_detail
@@ -123,7 +124,7 @@ class PinsTab(Tab):
     def row(self) -> Row:
         here, pins = self.here(), self.list.pins
         return Row(
-            here.label if here is not None else "",
+            known_name(here.kernel, here.label, self.view.snapshot) if here is not None else "",
             pinned=here is not None and self._pin_of(here) is not None,
             schedule=here is not None and here.schedule is not None,
             pins=bool(pins),

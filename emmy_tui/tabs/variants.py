@@ -30,7 +30,7 @@ from emmy_tui.variant_detail import Detail, compare_lines, detail_lines, read_de
 from emmy_tui.variant_query import Found, pages, read_found
 from emmy_tui.verdicts import read_verdict
 from emmy_tui.view import View
-from emmy_tui.widgets.kernel_name import kernel_name
+from emmy_tui.widgets.kernel_name import kernel_name, known_name
 from emmy_tui.widgets.panel import ListPanel, Panel
 from emmy_tui.widgets.variant_list import SORTS, Shown, VariantList, sort_of
 from engine.deploy import Listed
@@ -101,7 +101,10 @@ class VariantsTab(Tab):
     @property
     def row(self) -> Row:
         row = self.list.current_row()
-        return Row(row.label, (row.kernel, row.context) in self._pinned) if row is not None else Row(pinned=False)
+        if row is None:
+            return Row(pinned=False)
+        name = known_name(row.kernel, row.label, self.view.snapshot)
+        return Row(name, (row.kernel, row.context) in self._pinned)
 
     @property
     def contexts(self) -> int:

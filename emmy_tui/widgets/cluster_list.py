@@ -108,7 +108,9 @@ class ClusterList(ListPanel):
         self.clusters = clusters
         self.said = "No candidate failed"
         if before is not None:
-            self.cursor = next((n for n, one in enumerate(clusters) if one.cause == before.cause), self.cursor)
+            same = [n for n, one in enumerate(clusters) if one.cause == before.cause]
+            alike = [n for n in same if clusters[n].kernels == before.kernels]
+            self.cursor = next(iter([*alike, *same]), self.cursor)
         self.repaint()
 
     def forget(self, sentence: str) -> None:

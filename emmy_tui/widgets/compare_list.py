@@ -68,7 +68,7 @@ def pair_line(pair: Pair, width: int, glyphs: Glyphs) -> Line:
     spans: Line = [(" " + left(name, kernel, glyphs), Tone.PLAIN)]
     spans.append((right(fmt.us(pair.a.us if pair.a else None), TIME + 1), Tone.PLAIN))
     spans.append((right(fmt.us(pair.b.us if pair.b else None), TIME + 1), Tone.PLAIN))
-    spans.append((right("-" if pair.ratio is None else f"{pair.ratio:.3f}", RATIO + 1), Tone.PLAIN))
+    spans.append((right(ratio_text(pair), RATIO + 1), Tone.PLAIN))
     if interval:
         spans.append((" " + right(interval_text(pair), interval), Tone.DIM))
     spans.append((" " + left(str(pair.verdict), VERDICT, glyphs), _TONES.get(pair.verdict, Tone.PLAIN)))
@@ -79,8 +79,15 @@ def pair_line(pair: Pair, width: int, glyphs: Glyphs) -> Line:
     return spans
 
 
+def ratio_text(pair: Pair) -> str:
+    return "-" if pair.ratio is None else fmt.ratios((pair.ratio,), apart=pair.verdict in _TONES)[0]
+
+
 def interval_text(pair: Pair) -> str:
-    return "-" if pair.low is None or pair.high is None else f"{pair.low:.3f}-{pair.high:.3f}"
+    """Both ends, in as many decimals as the verdict needs to be seen in them."""
+    if pair.low is None or pair.high is None:
+        return "-"
+    return "-".join(fmt.ratios((pair.low, pair.high), apart=pair.verdict in _TONES))
 
 
 def difference(pair: Pair) -> str:

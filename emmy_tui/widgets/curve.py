@@ -9,7 +9,8 @@ import math
 from array import array
 
 from emmy_tui import format as fmt
-from emmy_tui.text import Line, Tone, clean, fit_line, left, right
+from emmy_tui.known import unsearched
+from emmy_tui.text import Line, Tone, clean, fit_line, left, right, wrap
 from emmy_tui.view import View
 from emmy_tui.widgets.braille import Canvas, Scale, draw
 from emmy_tui.widgets.kernel_name import kernel_name
@@ -63,7 +64,7 @@ class Curve(Panel, can_focus=True):
     def lines(self, width: int, height: int) -> list[Line]:
         kernel = self.view.kernel
         if kernel is None or not kernel.points:
-            return [[("No trial yet", Tone.DIM)]]
+            return [[(row, Tone.DIM)] for row in wrap(unsearched(kernel) or "No trial yet", max(1, width))]
         if width < AXIS + 6 or height < 4:
             return [[(f"best {fmt.us(kernel.chosen_us)} us", Tone.PLAIN)]]
         if self._points is None or self._points.row is not kernel:

@@ -4,15 +4,17 @@
 deploy regime's of what would deploy, before there is one the ranking time; sum and shares are made of it, and the list
 is sorted by it. `first`, `ranking` and the change between them are times of the ranking regime, which alone compare
 with each other: the first candidate's, and the search's best. Where the GPU's ceilings were measured, `floor` says how
-many times the least possible time `us` is, and what sets that least: m for memory, c for compute.
+many times what the kernel takes at those rates `us` is, and by which: m for memory, c for compute.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from emmy_tui import format as fmt
+from emmy_tui.known import RECORDED
 from emmy_tui.text import Glyphs, Line, Tone, clean, left, right, width_of
 from emmy_tui.view import View
 from emmy_tui.widgets.kernel_name import equal_labels, short_name
@@ -22,6 +24,8 @@ from engine.events import KernelState
 from engine.snapshot import KernelRow, Snapshot
 
 TOTALS_FROM = 11
+DROPPED = ("first", "floor", "ranking", "change")
+"""Columns that go first where names would be cut so that two look alike."""
 
 
 class KernelOrder(StrEnum):
@@ -61,23 +65,34 @@ class Columns:
     state: int = 3
 
     @classmethod
-    def of(cls, width: int, longest: int = 24, *, alike: bool = False, floors: bool = False) -> Columns:
+    def of(
+        cls,
+        width: int,
+        longest: int = 24,
+        *,
+        alike: bool = False,
+        floors: bool = False,
+        without: Sequence[str] = (),
+    ) -> Columns:
         """Columns that fill `width` cells; `longest` is the widest label, `floors` says that floors are known.
 
         Where kernels are `alike` by their labels, the shape gets more room: in a narrow panel, the change's place.
+        Columns `without` which it should do, of DROPPED, give their room to the names.
         """
         if width < 58:
-            change = 0 if alike else 5
+            change = 0 if alike or "change" in without else 5
             plain = cls(label=0, change=change)
             taken = plain.trials + plain.us + change + plain.state + 3 + (change > 0)
             return replace(plain, label=max(4, width - 2 - taken))
         first, share = (7, 6) if width >= 74 else (0, 0)
-        floor = 6 if floors else 0
-        if floor and width < 90:
+        floor = 6 if floors and "floor" not in without else 0
+        ranking = 7 if "ranking" not in without else 0
+        change = 5 if "change" not in without else 0
+        if (floors and width < 90) or "first" in without:
             first = 0
         state = 10 if width >= 90 else 3
-        columns = cls(0, 0, 4, 4, 7, share, floor, first, 7, 5, state)
-        widths = (4, 4, 7, share, floor, first, 7, 5, state)
+        columns = cls(0, 0, 4, 4, 7, share, floor, first, ranking, change, state)
+        widths = (4, 4, 7, share, floor, first, ranking, change, state)
         rest = max(12, width - 2 - sum(widths) - sum(width > 0 for width in widths) - 1)
         most = rest * 5 // 12 if alike else rest * 6 // 11
         label = min(max(6, longest), max(6, most))
@@ -93,6 +108,8 @@ def state_mark(row: KernelRow, glyphs: Glyphs) -> tuple[str, str, Tone]:
             return glyphs.done, "done", Tone.GOOD
         case KernelState.FAILED:
             return glyphs.failed, "failed", Tone.BAD
+        case state if state == RECORDED:
+            return glyphs.done, RECORDED, Tone.DIM
         case _:
             return glyphs.waiting, "waiting", Tone.DIM
 
@@ -137,7 +154,7 @@ def kernel_line(
     if columns.shape:
         spans.append((left(clean(row.shape, glyphs), columns.shape, glyphs) + " ", Tone.DIM))
     if columns.times:
-        spans.append((right(fmt.count(row.count if count is None else count), columns.times) + " ", Tone.DIM))
+        spans.append((right(_occurs(row.count if count is None else count), columns.times) + " ", Tone.DIM))
     spans.append((right(fmt.count(row.candidates), columns.trials) + " ", Tone.PLAIN))
     spans.append((right(fmt.us(row.chosen_us), columns.us) + " ", Tone.PLAIN))
     if columns.share:
@@ -158,6 +175,10 @@ def kernel_line(
         text = f"{glyph}{row.failed}" if only_failed else glyph
     spans.append((left(text, columns.state, glyphs), tone))
     return spans
+
+
+def _occurs(count: int) -> str:
+    return fmt.count(count) if count else "-"
 
 
 def floor_text(row: KernelRow) -> str:
@@ -182,7 +203,7 @@ class KernelList(ListPanel):
         self.order = KernelOrder.RUN
         self.reversed = False
         self.following = True
-        """Whether the cursor stays on the shown kernel; it does until a person moves it, or sorts."""
+        """Whether the list scrolls to the cursor, which is always on the shown kernel; until a person scrolls away."""
 
     def title(self) -> Line:
         return titled("Kernels")
@@ -208,7 +229,26 @@ class KernelList(ListPanel):
     def _columns(self, width: int) -> Columns:
         snapshot = self.view.snapshot
         floors = any(row.floor_us is not None for row in snapshot.kernels.values())
-        return Columns.of(width, longest_label(snapshot), alike=bool(equal_labels(snapshot)), floors=floors)
+        longest, alike = longest_label(snapshot), bool(equal_labels(snapshot))
+        columns = Columns.of(width, longest, alike=alike, floors=floors)
+        for number in range(1, len(DROPPED) + 1):
+            if self._tells_apart(columns):
+                break
+            columns = Columns.of(width, longest, alike=alike, floors=floors, without=DROPPED[:number])
+        return columns
+
+    def _tells_apart(self, columns: Columns) -> bool:
+        """Whether no two kernels of different names look alike, as they are cut."""
+        snapshot, glyphs = self.view.snapshot, self.view.glyphs
+        seen = {
+            (
+                (left(row.label, columns.label, glyphs), left(row.shape, columns.shape, glyphs))
+                if columns.shape
+                else (left(short_name(row, snapshot, columns.label, glyphs), columns.label, glyphs), "")
+            )
+            for row in snapshot.kernels.values()
+        }
+        return len(seen) == len({(row.label, row.shape) for row in snapshot.kernels.values()})
 
     def footing(self, width: int, height: int) -> list[Line]:
         if height < TOTALS_FROM or width < 40:
@@ -231,14 +271,28 @@ class KernelList(ListPanel):
         return rows[::-1] if self.reversed else rows
 
     def lines(self, width: int, height: int) -> list[Line]:
-        shown = self.view.kernel
-        if self.following and shown is not None:
-            self.cursor = self.ordered().index(shown)
-            self.reveal()
+        self._keep_to_shown()
         return super().lines(width, height)
 
+    def _keep_to_shown(self) -> None:
+        """Put the cursor on the shown kernel, wherever the order has it."""
+        shown = self.view.kernel
+        if shown is not None:
+            self.cursor = self.ordered().index(shown)
+            if self.following:
+                self.reveal()
+
+    def move_by(self, step: int) -> None:
+        self._keep_to_shown()
+        super().move_by(step)
+
     def moved(self) -> None:
-        self.following = False
+        """The row under the cursor is the kernel that every panel and tab shows."""
+        row = self.under_cursor(self.ordered())
+        if row is self.view.kernel and row is not None:
+            self.view.chosen, self.following = row.kernel, True
+        else:
+            self.action_select()
 
     def scrolled(self, by: int) -> None:
         self.following = False
@@ -266,10 +320,10 @@ class KernelList(ListPanel):
         ]
 
     def current(self) -> KernelRow | None:
-        """The kernel under the cursor."""
-        return self.under_cursor(self.ordered())
+        """The kernel under the cursor, which is the shown one."""
+        return self.view.kernel
 
     def action_select(self) -> None:
-        row = self.current()
+        row = self.under_cursor(self.ordered())
         if row is not None:
             self.app.choose_kernel(row.kernel)  # type: ignore[attr-defined]

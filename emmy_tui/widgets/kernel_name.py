@@ -31,6 +31,12 @@ def kernel_name(row: KernelRow, snapshot: Snapshot) -> str:
     return f"{row.label} {telling_shape(row, snapshot)}" if row.label in equal_labels(snapshot) else row.label
 
 
+def known_name(key: str, label: str, snapshot: Snapshot) -> str:
+    """The name of a kernel that a list has by its key and label; the label where the run doesn't know it."""
+    row = snapshot.kernels.get(key)
+    return kernel_name(row, snapshot) if row is not None else label
+
+
 def short_name(row: KernelRow, snapshot: Snapshot, width: int, glyphs: Glyphs = UNICODE) -> str:
     """The name in `width` cells: the label is cut before the shape is."""
     if row.label not in equal_labels(snapshot):

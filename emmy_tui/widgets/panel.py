@@ -315,6 +315,9 @@ class ListPanel(Panel, can_focus=True):
         self.repaint()
         self.post_message(self.Moved(self))
 
+    def move_by(self, step: int) -> None:
+        self.move_to(self.cursor + step)
+
     def moved(self) -> None:
         """The cursor was moved by a person."""
 
@@ -326,16 +329,16 @@ class ListPanel(Panel, can_focus=True):
         return max(1, self._room(self.inner_size.height) - 1)
 
     def action_down(self) -> None:
-        self.move_to(self.cursor + 1)
+        self.move_by(1)
 
     def action_up(self) -> None:
-        self.move_to(self.cursor - 1)
+        self.move_by(-1)
 
     def action_page_down(self) -> None:
-        self.move_to(self.cursor + self._page())
+        self.move_by(self._page())
 
     def action_page_up(self) -> None:
-        self.move_to(self.cursor - self._page())
+        self.move_by(-self._page())
 
     def action_first(self) -> None:
         self.move_to(0)

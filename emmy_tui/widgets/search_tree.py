@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from emmy_tui import format as fmt
 from emmy_tui.best import best_path
+from emmy_tui.known import unsearched
 from emmy_tui.text import Glyphs, Line, Tone, clean, crop, left, line_width, right, width_of
 from emmy_tui.tree_index import ROOT, Key, TreeIndex, TreeLine
 from emmy_tui.view import View
@@ -115,7 +116,7 @@ class SearchTree(ListPanel):
         return [(f"patience {kernel.since_best}/{kernel.patience}  ", Tone.DIM), *follow]
 
     def empty(self) -> str:
-        return "No search tree yet"
+        return unsearched(self.view.kernel) or "No search tree yet"
 
     def count(self) -> int:
         return len(self.index)

@@ -65,15 +65,21 @@ def _numbers(view: View, node: NodeRow, root: NodeRow) -> list[Line]:
     kernel = view.snapshot.kernels.get(node.kernel)
     if kernel is not None and kernel.floor_us is not None:
         below = deploy_below(view.snapshot, node)
-        lines.append(_pair("floor", floor_sentence(kernel, below[0].us if below else node.best_us)))
+        us, regime = (below[0].us, Regime.DEPLOY) if below else (node.best_us, Regime.RANKING)
+        lines.append(_pair("floor", floor_sentence(kernel, us, regime)))
     return lines
 
 
-def floor_sentence(kernel: KernelRow, us: float | None) -> str:
-    """The least time that the GPU allows a kernel, by what, and how far a time is from it."""
+def floor_sentence(kernel: KernelRow, us: float | None, regime: str) -> str:
+    """What a kernel takes at the rates that were measured of the GPU, by which of them, and how far the best time of a
+    regime is from it. Below 1 where what a kernel mostly reads is held against a copy's rate."""
     assert kernel.floor_us is not None
-    over = f"; best below is {us / kernel.floor_us:.2f} times that" if us is not None and kernel.floor_us else ""
-    return f"{fmt.us(kernel.floor_us)} us by {kernel.bound or 'the GPU'}{over}"
+    floor = f"{fmt.us(kernel.floor_us)} us by {kernel.bound or 'the GPU'}"
+    if us is None or not kernel.floor_us:
+        return floor
+    times = us / kernel.floor_us
+    copied = ", a copy's rate where no reading was measured" if times < 1 and kernel.bound == "memory" else ""
+    return f"{floor}; {fmt.us(us)} us by {regime} time is {times:.2f} times that{copied}"
 
 
 def _siblings(view: View, node: NodeRow, parent: NodeRow, width: int) -> list[Line]:

@@ -7,6 +7,8 @@ from textual.message import Message
 
 from emmy_tui import format as fmt
 from emmy_tui.action import TABS
+from emmy_tui.known import RECORDED
+from emmy_tui.run_state import WITHOUT_A_WORD
 from emmy_tui.source import Mode
 from emmy_tui.text import Glyphs, Line, Tone, clean, crop, line_width, width_of
 from emmy_tui.view import View
@@ -47,6 +49,8 @@ def state_spans(view: View) -> Line:
     if view.stop_asked_at is not None and view.busy:
         word = f"stopping {max(0, int(view.now - view.stop_asked_at))}s, ^c exits now"
     spans: Line = [(word, _STATE_TONES.get(RunState(state), Tone.PLAIN))]
+    if view.lost:
+        spans = [(WITHOUT_A_WORD, Tone.BUSY)]
     if view.reading:
         spans = [("reading the database", Tone.BUSY)]
     if view.heard_s is not None:
@@ -75,8 +79,10 @@ def status_line(view: View, width: int) -> Line:
     gap: Line = [("  ", Tone.PLAIN)]
     name: Line = [(f"emmy-tui {__version__}" if width >= 100 else "emmy-tui", Tone.HEAD)]
     elapsed = view.elapsed_s
-    done = sum(row.state in (KernelState.DONE, KernelState.FAILED) for row in snapshot.kernels.values())
+    done = sum(row.state in (KernelState.DONE, KernelState.FAILED, RECORDED) for row in snapshot.kernels.values())
     ends_with: list[Line] = []
+    if view.lost and not int(elapsed or 0):
+        elapsed = None  # it said too little to tell
     if view.reading:
         elapsed = None  # counts, sum and time of a part would be false
     elif snapshot.kernels:

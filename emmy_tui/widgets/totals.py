@@ -10,6 +10,7 @@ again, each in a run of its own, are no programs: their sum is over all of them.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from emmy_tui import format as fmt
 from emmy_tui.source import Mode
@@ -45,7 +46,7 @@ def program_sum_us(snapshot: Snapshot) -> float | None:
     if len(snapshot.programs) < 2:
         return snapshot.sum_best_us()
     if kernels_alone(snapshot):
-        times = [row.chosen_us for row in snapshot.kernels.values() if row.chosen_us is not None]
+        times = [row.chosen_us for row in snapshot.kernels.values() if row.count and row.chosen_us is not None]
         return sum(times) if times else None
     chosen = snapshot.leading_grouping()
     return chosen.sum_us if chosen is not None and chosen.sum_us is not None else snapshot.counted_us()
@@ -119,14 +120,43 @@ def _count_parts(view: View) -> list[Line]:
     return [*parts, [(f"in {programs} programs", Tone.PLAIN)]] if programs > 1 else parts
 
 
+@dataclass(frozen=True, slots=True)
+class _Shares:
+    """Parts of a time, and whose time it is: "" where that is of all that is shown."""
+
+    search: float
+    idle: float
+    of: str
+
+
+def _shares(view: View) -> _Shares | None:
+    """Of the clock of everything that is shown, as far as that is told: each program's share weighs as long as it ran.
+
+    What a session of several programs says at its end is over all of them; a database has it of each run alone.
+    """
+    snapshot = view.snapshot
+    if snapshot.finished is None:
+        health = snapshot.health
+        return None if health is None else _Shares(health.search_share, health.gpu_idle_share, program_name(view))
+    ended = list(snapshot.ended.values()) if view.mode is Mode.BROWSE else [snapshot.finished]
+    wall = sum(one.wall_s for one in ended)
+    if wall <= 0.0:
+        return _Shares(snapshot.finished.search_share, snapshot.finished.gpu_idle_share, "")
+    search = sum(one.search_share * one.wall_s for one in ended) / wall
+    idle = sum(one.gpu_idle_share * one.wall_s for one in ended) / wall
+    every = len(snapshot.programs)
+    of = f"{len(ended)} of {every} runs" if view.mode is Mode.BROWSE and len(ended) < every else ""
+    return _Shares(search, idle, of)
+
+
 def _share_parts(view: View) -> list[Line]:
     snapshot = view.snapshot
-    shares = snapshot.finished or snapshot.health
+    shares = _shares(view)
     if shares is None:
         return []
-    parts: list[Line] = [[(f"search {fmt.ratio(shares.search_share)}", Tone.PLAIN)]]
+    parts: list[Line] = [[(f"search {fmt.ratio(shares.search)}{f' {shares.of}' if shares.of else ''}", Tone.PLAIN)]]
     if view.mode is not Mode.REPLAY:  # which neither uses a GPU nor compiles
-        parts.insert(0, [(f"gpu idle {fmt.ratio(shares.gpu_idle_share)}", Tone.PLAIN)])
+        parts.insert(0, [(f"gpu idle {fmt.ratio(shares.idle)}", Tone.PLAIN)])
     health = snapshot.health
     if health is not None and snapshot.finished is None:
         if view.mode is not Mode.REPLAY:

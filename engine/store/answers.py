@@ -20,6 +20,7 @@ from engine.store.errors import BadRow
 from engine.store.failures import FailureCluster, failure_clusters
 from engine.store.follow import events_of_run, follow_run, groupings_explored
 from engine.store.forbidden import ForbiddenCorner
+from engine.store.graphs import TimedGraph, fastest_graph
 from engine.store.matching import matching_kernels
 from engine.store.pairs import regime_pairs
 from engine.store.pins import Judge, PinStanding, StoredPin
@@ -39,6 +40,7 @@ class Answers:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        self._known_plans: set[bytes] = set()
 
     @property
     def path(self) -> Path:
@@ -171,6 +173,10 @@ class Answers:
     def recorded_groupings(self, run: str) -> tuple[RecordedGrouping, ...]:
         """In the order in which the run entered them."""
         return reads.recorded_groupings(self._connection, run)
+
+    def fastest_graph(self, run: str, kernel_key: str) -> TimedGraph | None:
+        """The run's fastest whole graph with the kernel in it; None where it timed none."""
+        return fastest_graph(self._connection, run, kernel_key, self._known_plans)
 
     def assembled(
         self,

@@ -31,6 +31,7 @@ from engine.store.errors import (
     is_no_text,
     naming,
 )
+from engine.store.guest import Seen, has_log_and_index, is_guest, log_of, seen_now, take_back_log
 from engine.store.migrations import migrate, schema_version
 from engine.store.schema import APPLICATION_ID, SCHEMA, TABLES
 from engine.store.typed import NoText
@@ -49,6 +50,10 @@ MOST_LEFT_OUT = 1000
 """Sentences about rows that can't be read that are kept: nobody reads more."""
 
 _CLOSED = "read-only folder"
+COPY_TRIES = 20
+"""How often a copy is begun anew as the file was written meanwhile."""
+_ROLLBACK = b"\1\1"
+"""What the header of a database says that isn't in WAL mode."""
 
 
 @dataclass(slots=True)
@@ -66,6 +71,9 @@ class Connection:
     waiting: Callable[[], None] | None = None
     left_out: dict[str, None] = field(default_factory=dict, repr=False)
     _copy: tempfile.TemporaryDirectory[str] | None = field(default=None, repr=False)
+    _copied: Seen | None = field(default=None, repr=False)
+    """What a guest's copy was made of; None where the file itself is read, or a copy that stays as it is."""
+    _copies: int = field(default=0, repr=False)
 
     def rows(self, sql: str, parameters: Parameters = ()) -> list[Row]:
         """All rows at once, so that no read transaction stays open and lets the write-ahead log grow."""
@@ -79,6 +87,7 @@ class Connection:
     def _read(self, sql: str, parameters: Parameters) -> tuple[list[str], list[tuple[Any, ...]]]:
         """Names of the columns, and the rows. One text that is no UTF-8 stops SQLite's module: then it is read anew,
         with a NoText there, which is told by whoever makes a record of that row."""
+        self._look_again()
         try:
             try:
                 cursor = self.db.conn.execute(sql, parameters)
@@ -142,6 +151,7 @@ class Connection:
     @contextmanager
     def one_moment(self) -> Iterator[None]:
         """Reads inside see one state of the database. Keep it short."""
+        self._look_again()
         try:
             self.db.conn.execute("BEGIN")
             yield
@@ -152,16 +162,31 @@ class Connection:
 
     def data_version(self) -> int:
         """A number that changes when another connection has committed."""
-        return int(self.tuples("PRAGMA data_version")[0][0])
+        version = int(self.tuples("PRAGMA data_version")[0][0])
+        return (self._copies << 32) + version
 
     def close(self) -> None:
         """A writer leaves everything in the one file, also while others read: whoever copies that file has it all."""
         if not self.read_only:
             with suppress(sqlite3.Error):
                 self.db.conn.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._let_go()
+
+    def _let_go(self) -> None:
         self.db.close()
         if self._copy is not None:
             self._copy.cleanup()
+
+    def _look_again(self) -> None:
+        """Where a guest's copy is of a file that was written since, read that file as it is now."""
+        if self._copied is None or self.db.conn.in_transaction or seen_now(self.path) == self._copied:
+            return
+        try:
+            anew = _open_guest(self.path)
+        except SQLITE_ERRORS as error:
+            raise explain(error, self.path) from error
+        self._let_go()
+        self.db, self._copy, self._copied, self._copies = anew.db, anew._copy, anew._copied, self._copies + 1
 
     def _roll_back(self) -> None:
         if self.db.conn.in_transaction:
@@ -238,12 +263,31 @@ def _open_writer(path: Path, waiting: Callable[[], None] | None) -> Connection:
 
 
 def _open_reader(path: Path) -> Connection:
+    if is_guest(path):
+        return _open_guest(path)
     try:
         return Connection(path, _connect(path, "mode=ro"), read_only=True)
     except sqlite3.OperationalError as error:
-        if not str(error.sqlite_errorname).startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN")):
+        if not _is_shut(error):
             raise
     return _open_frozen(path)
+
+
+def _is_shut(error: sqlite3.OperationalError) -> bool:
+    """Whether SQLite lacks the right to make, or to write, what it needs beside a database."""
+    return str(error.sqlite_errorname).startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN"))
+
+
+def _open_guest(path: Path) -> Connection:
+    """Another user's database: through the files beside it where they are there, else a copy that is kept fresh."""
+    if has_log_and_index(path):
+        try:
+            return Connection(path, _connect(path, "mode=ro&readonly_shm=1"), read_only=True)
+        except sqlite3.OperationalError as error:
+            if not _is_shut(error):
+                raise
+        take_back_log(path)
+    return _private_copy(path, fresh=True)
 
 
 def _open_frozen(path: Path) -> Connection:
@@ -251,20 +295,37 @@ def _open_frozen(path: Path) -> Connection:
 
     `immutable` reads the file alone; rows that are still in the write-ahead log are reached through a private copy.
     """
-    log = path.with_name(path.name + "-wal")
+    log = log_of(path)
     if not (log.exists() and log.stat().st_size):
         return Connection(path, _connect(path, "immutable=1"), read_only=True, frozen_because=_CLOSED)
-    folder = tempfile.TemporaryDirectory(prefix="emmy-")
-    try:
+    return _private_copy(path, fresh=False)
+
+
+def _private_copy(path: Path, *, fresh: bool) -> Connection:
+    """A copy of the file and its log as they were at one moment, with no byte of them locked. A `fresh` one is made
+    anew once they differ, and isn't needed of a database without WAL, which is read in its place."""
+    for _ in range(COPY_TRIES):
+        seen = seen_now(path)
         with closing(connect_unlocked(path)) as origin:
-            (Path(folder.name) / path.name).write_bytes(origin.serialize())
-        shutil.copyfile(log, Path(folder.name) / log.name)  # SQLite locks no byte of a log
-        db = _connect(Path(folder.name) / path.name, "mode=rw")
-        db.conn.execute("PRAGMA query_only = ON")
-    except BaseException:
-        folder.cleanup()
-        raise
-    return Connection(path, db, read_only=True, frozen_because=_CLOSED, _copy=folder)
+            content = origin.serialize()
+        if fresh and content[18:20] == _ROLLBACK:
+            return Connection(path, _connect(path, "mode=ro"), read_only=True)
+        folder = tempfile.TemporaryDirectory(prefix="emmy-")
+        try:
+            (Path(folder.name) / path.name).write_bytes(content)
+            with suppress(FileNotFoundError):  # SQLite locks no byte of a log
+                shutil.copyfile(log_of(path), log_of(Path(folder.name) / path.name))
+            if seen_now(path) != seen:
+                folder.cleanup()
+                continue
+            db = _connect(Path(folder.name) / path.name, "mode=rw")
+            db.conn.execute("PRAGMA query_only = ON")
+        except BaseException:
+            folder.cleanup()
+            raise
+        because, copied = ("", seen) if fresh else (_CLOSED, None)
+        return Connection(path, db, read_only=True, frozen_because=because, _copy=folder, _copied=copied)
+    raise StoreLocked(f"{path} is being written all the time; open it again in a while")
 
 
 def _check_owner(db: Database, path: Path, *, read_only: bool) -> None:

@@ -15,6 +15,7 @@ from contextlib import closing
 from pathlib import Path
 
 from engine.store.errors import NotADatabase, StoreMissing, StoreReadOnly, StoreUnreadable, naming, no_database
+from engine.store.guest import owner_name
 
 _BESIDE = ("-wal", "-shm", "-journal")
 _PAGE = 512
@@ -73,7 +74,8 @@ def check_file(path: Path, *, read_only: bool, create: bool) -> None:
     elif read_only or not create:
         raise NotADatabase(f"{path} is empty; `emmy tune --db {path}` fills it")
     if not read_only and (why := unwritable_because(path)):
-        raise StoreReadOnly(why, *naming("make it writable, or name a database elsewhere"))
+        advice = "" if _in_the_way(path) else "make it writable, or "
+        raise StoreReadOnly(why, *naming(f"{advice}name a database elsewhere"))
 
 
 def unwritable_because(path: Path) -> str:
@@ -81,7 +83,21 @@ def unwritable_because(path: Path) -> str:
     for needed in (path, path.parent):
         if needed.exists() and not os.access(needed, os.W_OK):
             return f"the {'folder' if needed.is_dir() else 'file'} {needed} can't be written"
+    if beside := _in_the_way(path):
+        owners = ", ".join(dict.fromkeys(owner_name(file) for file in beside))
+        files = " and ".join(str(file) for file in beside)
+        them, belong = ("them", "belong") if len(beside) > 1 else ("it", "belongs")
+        return (
+            f"{path} can't be written, as {files} beside it {belong} to {owners}: once nobody has the database open, "
+            f"{owners} or the folder's owner can delete {them}"
+        )
     return ""
+
+
+def _in_the_way(path: Path) -> list[Path]:
+    """What SQLite keeps beside the database and another user made, so that it can't be written."""
+    beside = (path.with_name(path.name + suffix) for suffix in _BESIDE)
+    return [file for file in beside if file.exists() and not os.access(file, os.W_OK)]
 
 
 def remove_database(path: Path) -> None:

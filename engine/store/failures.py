@@ -2,13 +2,18 @@
 
 A value is worth naming if every row of the cluster has it and few of the candidates that worked have it too: what the
 good ones share as well explains nothing, and is subtracted. Where nothing worked, other failures are the comparison.
+
+One cause may hit kernels that have nothing to do with each other. Where all its rows share nothing, they are looked at
+family by family, and kernel by kernel where a family shares nothing: what then shares the same values is a cluster,
+and all that still shares nothing is one.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,6 +28,8 @@ from engine.vocabulary import KnobValue, Regime
 
 Knobs = dict[str, KnobValue]
 Values = tuple[Any, ...]
+PART_ROWS = 3
+"""From so many rows on a part of a cause may be a cluster: two rows of one kernel share something by chance."""
 SHARED_ELSEWHERE = 0.5
 """From this share on of the comparison, a value is one that the others share as well."""
 Place = tuple[str, str]
@@ -60,7 +67,7 @@ class KernelFailures:
 
 @dataclass(frozen=True, slots=True)
 class FailureCluster:
-    """Failed candidates with the same normalized cause.
+    """Failed candidates with the same normalized cause; several clusters have it where its kernels share nothing.
 
     `shared` are the values that set the cluster apart, the most telling first; empty for a single row, about which
     nothing can be said, and `note` then says so. `lift` is how much likelier this failure is among candidates with
@@ -111,6 +118,9 @@ class _Group:
         return int(np.logical_and.reduce([self.having(knob.name, knob.value) for knob in shared]).sum())
 
 
+Compared = Sequence[_Group]
+Compare = Callable[[Sequence[_Failed]], Compared]
+
 _RANKING_FAILED = (
     "SELECT id, schedule, kernel_key, context_key, failure_kind, normalized_cause, id FROM measurement "
     "WHERE status = 'failed' AND kernel_key = ? ORDER BY id"
@@ -134,13 +144,42 @@ def failure_clusters(connection: Connection, kernel_text: str) -> tuple[FailureC
     places = {failed.place for rows in clusters.values() for failed in rows}
     worked = {place: _worked(connection, place) for place in sorted(places)}
     sizes = Counter(failed.place for rows in clusters.values() for failed in rows)
-    by_size = sorted(clusters.items(), key=lambda item: (-len(item[1]), item[0]))
+    parts = [
+        (cause, part, groups)
+        for cause, rows in clusters.items()
+        for part, groups in _parts(rows, kernels, partial(_comparison, cause, clusters=clusters, worked=worked))
+    ]
     return tuple(
-        _cluster(
-            cause, rows, _comparison(rows, clusters, worked), kernels, sizes, _by_kernel(connection, rows, kernels)
-        )
-        for cause, rows in by_size
+        _cluster(cause, rows, groups, kernels, sizes, _by_kernel(connection, rows, kernels))
+        for cause, rows, groups in sorted(parts, key=lambda part: (-len(part[1]), part[0]))
     )
+
+
+def _parts(rows: list[_Failed], kernels: dict[str, Row], compare: Compare) -> Iterator[tuple[list[_Failed], Compared]]:
+    """The rows of one cause in one or several clusters, each with what it is compared with."""
+
+    def telling(part: Sequence[_Failed]) -> tuple[tuple[str, KnobValue], ...]:
+        found = _telling(part, compare(part)) if len(part) >= PART_ROWS else ()
+        return tuple((knob.name, knob.value) for knob in found)
+
+    alike: dict[tuple[tuple[str, KnobValue], ...], list[_Failed]] = defaultdict(list)
+    if len({failed.place[0] for failed in rows}) == 1 or _telling(rows, compare(rows)):
+        alike[()] = rows
+    else:
+        for family in _grouped(rows, lambda failed: str(kernels[failed.place[0]]["family"])):
+            shared = telling(family)
+            for part in (family,) if shared else _grouped(family, lambda failed: failed.place[0]):
+                alike[shared or telling(part)] += part
+    for part in alike.values():
+        yield part, compare(part)
+
+
+def _grouped(rows: Sequence[_Failed], name: Callable[[_Failed], str]) -> list[list[_Failed]]:
+    """In the order of the rows."""
+    found: dict[str, list[_Failed]] = defaultdict(list)
+    for failed in rows:
+        found[name(failed)].append(failed)
+    return list(found.values())
 
 
 def _by_kernel(connection: Connection, rows: Sequence[_Failed], kernels: dict[str, Row]) -> tuple[KernelFailures, ...]:
@@ -186,14 +225,14 @@ def _example(connection: Connection, failed: _Failed) -> str:
 
 
 def _comparison(
-    rows: Sequence[_Failed], clusters: dict[str, list[_Failed]], worked: dict[Place, _Group]
+    cause: str, rows: Sequence[_Failed], clusters: dict[str, list[_Failed]], worked: dict[Place, _Group]
 ) -> list[_Group]:
     """What worked in the cluster's places; where nothing did, what failed there for another cause."""
     here = {failed.place for failed in rows}
     good = [worked[place] for place in sorted(here) if len(worked[place])]
     if good:
         return good
-    others = [other for other in clusters.values() if other is not rows]
+    others = [other for its_cause, other in clusters.items() if its_cause != cause]
     bad = [failed.knobs for other in others for failed in other if failed.place in here]
     return [_Group(bad)] if bad else []
 

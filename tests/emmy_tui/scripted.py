@@ -359,6 +359,7 @@ class ScriptedSource:
         self.reading = False
         self.trouble = self.unwritable = ""
         self.heard_s: float | None = None
+        self.lost = False
         self.asked: list[str] = []
         self.waiting = list(events)
         self._per_drain = per_drain

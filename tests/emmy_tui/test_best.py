@@ -244,7 +244,7 @@ def test_the_demo_shows_what_its_database_deploys(tmp_path_factory: pytest.TempP
         failed = ClusterList(View(snapshot=snapshot))
         failed.clusters = store.failures()
         rows_there = sum(cluster.count for cluster in failed.clusters)
-        assert plain(failed.note()) == f"{rows_there} rows in 1 cluster, {snapshot.failures} of the shown runs"
+        assert plain(failed.note()) == f"{rows_there} rows in 2 clusters, {snapshot.failures} of the shown runs"
 
 
 async def test_i_on_a_variant_says_why_of_its_leaf_and_the_order_is_said(tmp_path: Path) -> None:

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emmy_tui.comparison import Choice, Pair, Verdict, listed_runs, pair_of, read_comparison
-from emmy_tui.database_source import GONE_S
 from emmy_tui.dialogs import Reading
+from emmy_tui.run_state import GONE_S
 from emmy_tui.tabs.compare import RunChoice
 from emmy_tui.text import UNICODE
 from emmy_tui.verdicts import judged, timing_of
-from emmy_tui.widgets.compare_list import side_text
+from emmy_tui.widgets.compare_list import INTERVAL, interval_text, ratio_text, side_text
 from engine.events import Health
 from engine.store import KernelResult, Store
 from engine.store.run_results import BestTime
@@ -223,3 +223,12 @@ def test_the_gpu_and_the_file_stay_beside_a_long_command(database: Path, width: 
     assert "torch.matmul(" in text
     for words in (side.run.gpu, side.path.name):
         assert words in text
+
+
+def test_the_interval_agrees_with_the_verdict_to_its_last_digit() -> None:
+    pair = Pair("k", "k", "", Regime.DEPLOY, None, None, 0.9958, 0.9912, 0.9997, Verdict.A_FASTER)
+    assert interval_text(pair) == "0.9912-0.9997"
+    assert len(interval_text(pair)) <= INTERVAL
+    assert interval_text(replace(pair, verdict=Verdict.NOISE)) == "0.991-1.000"
+    assert ratio_text(replace(pair, ratio=0.9998)) == "0.9998"
+    assert ratio_text(replace(pair, ratio=None)) == "-"

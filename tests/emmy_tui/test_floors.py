@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from emmy_tui.text import ASCII, UNICODE, line_width, plain
-from emmy_tui.widgets.kernel_list import Columns, floor_text, header_line, kernel_line
+from emmy_tui.view import View
+from emmy_tui.widgets.kernel_list import Columns, KernelList, floor_text, header_line, kernel_line
+from emmy_tui.widgets.selected import floor_sentence
 from engine.ir.roofline import Ceilings
-from engine.snapshot import Snapshot, apply
+from engine.snapshot import KernelRow, Snapshot, apply
 from engine.store import Store
 from tests.emmy_tui.looking import running, screen_text, showing
 from tests.emmy_tui.measured import CONTEXT, fill, over, press
@@ -76,3 +78,25 @@ async def test_a_variant_is_seen_beside_the_floor_of_its_kernel(tmp_path: Path) 
 
 def test_ascii_heads_are_ascii() -> None:
     assert plain(header_line(Columns.of(120, floors=True), ASCII)).isascii()
+
+
+def test_the_detail_names_the_regime_of_the_time_beside_the_floor() -> None:
+    kernel = KernelRow("k", "sum", "reduction", "8x8", 1, 1, 1, best_us=178.3, floor_us=178.5, bound="memory")
+    assert floor_sentence(kernel, 182.2, "deploy") == "178.5 us by memory; 182.2 us by deploy time is 1.02 times that"
+    below = floor_sentence(kernel, 171.4, "ranking")
+    assert "171.4 us by ranking time is 0.96 times that, a copy's rate where no reading was measured" in below
+    assert floor_sentence(kernel, None, "ranking") == "178.5 us by memory"
+
+
+def test_a_column_goes_before_names_are_cut_to_look_alike() -> None:
+    found = Snapshot()
+    for number, label in enumerate(("softmax_of_scores", "softmax_of_gates")):
+        found.kernels[str(number)] = KernelRow(
+            str(number), label, "reduction", "4096x4096 bf16", number, 1, 1, best_us=9.0, floor_us=8.0, bound="memory"
+        )
+    panel = KernelList(View(snapshot=found))
+    narrow, wide = panel._columns(58), panel._columns(120)
+    assert (narrow.floor, wide.floor > 0, wide.change > 0) == (0, True, True)
+    names = {plain(kernel_line(row, 1, None, False, narrow, UNICODE)).split()[0] for row in found.kernels.values()}
+    assert len(names) == 2
+    assert line_width(header_line(narrow, UNICODE)) <= 58

@@ -75,3 +75,19 @@ def test_one_of_a_thing_and_many() -> None:
 def test_a_moment_that_no_calendar_has_is_a_dash() -> None:
     assert fmt.moment(1_780_000_000.0) == "2026-05-28 20:26"
     assert [fmt.moment(at) for at in (0.0, 1e30, float("nan"))] == ["-", "-", "-"]
+
+
+@pytest.mark.parametrize(
+    ("values", "apart", "texts"),
+    [
+        ((0.9911, 0.99961), True, ("0.9911", "0.9996")),
+        ((0.9911, 0.99961), False, ("0.991", "1.000")),
+        ((0.98, 0.99), True, ("0.980", "0.990")),
+        ((1.0002, 1.01), True, ("1.0002", "1.0100")),
+        ((0.9999999, 1.0), True, ("1.0000", "1.0000")),
+    ],
+)
+def test_a_ratio_shows_the_side_of_1_that_its_verdict_speaks_of(
+    values: tuple[float, ...], apart: bool, texts: tuple[str, ...]
+) -> None:
+    assert fmt.ratios(values, apart=apart) == texts

@@ -12,6 +12,7 @@ from textual.pilot import Pilot
 from emmy_tui.action import LIVE, VARIANTS
 from emmy_tui.app import EmmyApp
 from emmy_tui.database_source import DatabaseSource
+from emmy_tui.palette import Commands
 from emmy_tui.run_source import RunSource
 from emmy_tui.source import Mode
 from tests.emmy_tui.looking import application, running, screen_text, showing
@@ -84,3 +85,17 @@ async def test_an_older_run_is_loaded_and_left(tmp_path: Path) -> None:
         await press(app, pilot, "backspace")
         assert app.source is source
         source.close()
+
+
+async def test_what_does_not_work_now_comes_last() -> None:
+    app = showing(search_events(), capabilities=())
+    async with running(app) as pilot:
+        await pilot.pause()
+        provider = Commands(app.screen)
+        listed = [hit.help or "" async for hit in provider.discover()]
+        works = [not help_.startswith("Not now") for help_ in listed]
+        assert works == sorted(works, reverse=True)
+        assert {True, False} == set(works)
+        hits = [hit async for hit in provider.search("s")]
+        least = min(hit.score for hit in hits if not (hit.help or "").startswith("Not now"))
+        assert all(hit.score < least for hit in hits if (hit.help or "").startswith("Not now"))

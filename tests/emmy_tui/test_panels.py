@@ -190,6 +190,27 @@ def test_with_several_programs_the_sum_says_whose_it_is(total: bool) -> None:
     assert end.endswith("Σ 7583 us" if total else f"Σ {own} us")
 
 
+def _ends(mode: Mode, *, first: bool = True) -> str:
+    """The totals after two programs, of 30 s and 10 s."""
+    script = Script(2, WORKS[:1]).events()
+    second = [replace(event, run="r2") if isinstance(event, RunStarted) else event for event in script]
+    events: list[Event] = []
+    for run, wall, search, idle in ((search_events(), 30.0, 0.04, 0.2), (second, 10.0, 0.08, 0.4)):
+        for event in run:
+            if isinstance(event, RunFinished):
+                event = replace(event, wall_s=wall, search_share=search, gpu_idle_share=idle)
+                if wall == 30.0 and not first:
+                    continue
+            events.append(event)
+    return " ".join(plain(line) for line in total_lines(view(snapshot=folded(events), mode=mode), 120))
+
+
+def test_the_shares_at_the_end_of_several_programs_are_over_all_of_them() -> None:
+    assert "gpu idle 25%  search 5.0%" in _ends(Mode.BROWSE)
+    assert "gpu idle 40%  search 8.0% 1 of 2 runs" in _ends(Mode.BROWSE, first=False)
+    assert "gpu idle 40%  search 8.0%" in _ends(Mode.LIVE, first=False), "a session says it once, over all"
+
+
 def test_a_replay_speaks_of_no_idle_gpu() -> None:
     text = " ".join(plain(line) for line in total_lines(view(mode=Mode.REPLAY), 120))
     assert "gpu idle" not in text

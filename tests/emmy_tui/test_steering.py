@@ -21,6 +21,7 @@ from emmy_tui.steering import Confirm, names
 from emmy_tui.text import UNICODE, plain
 from emmy_tui.view import View
 from emmy_tui.widgets.event_log import entries, entry_line
+from emmy_tui.widgets.kernel_name import known_name
 from emmy_tui.widgets.status import status_line
 from emmy_tui.widgets.totals import kernels_alone, program_name, program_sum_us
 from engine.events import Acted, KernelFinished, KernelFound, KernelStarted, QueueChanged, RunFinished
@@ -269,6 +270,39 @@ async def test_reading_only_tunes_nothing(database: Path) -> None:
     async with running(app, (100, 30)) as pilot:
         await press(app, pilot, "r", "2", "r", "6", "r", "R", "m")
         assert launches.wanted == []
+
+
+async def test_reading_only_offers_no_mark(database: Path) -> None:
+    for look, offered in ((Look(read_only=True), False), (Look(), True)):
+        app = with_launch(database, Launches(), look)
+        async with running(app, (200, 45)) as pilot:
+            app.focus_panel("kernels")
+            await pilot.pause()
+            app.paint_frame()
+            await pilot.pause()
+            assert ("m Mark" in screen_text(app).splitlines()[-1]) == offered
+            await press(app, pilot, "m")
+            assert bool(app.view.marked) == offered
+
+
+async def test_a_kernel_is_named_with_its_shape_where_another_has_its_label(database: Path) -> None:
+    launches = Launches()
+    app = with_launch(database, launches)
+    with Store.open(database, clock=lambda: START) as store:
+        store.record_pin(matmul().key, schedules(matmul(), 400)[-1], CONTEXT.key, author="ana")
+    async with running(app, (120, 30)) as pilot:
+        kernels = app.view.snapshot.kernels
+        kernels["twin"] = replace(kernels[matmul().key], kernel="twin", shape="9x9x9 bfloat16")
+        name = known_name(matmul().key, "matmul", app.view.snapshot)
+        assert name != "matmul"
+        for keys in (("2", "r"), ("6", "r"), ("6", "m"), ("6", "R")):
+            await press(app, pilot, *keys)
+            assert isinstance(app.screen, Confirm)
+            assert name in screen_text(app)
+            await press(app, pilot, "escape")
+            assert app.tab.row.name == name
+        assert {one.label for wanted in launches.wanted for one in wanted} == {name}
+    assert known_name("unknown", "matmul", app.view.snapshot) == "matmul"
 
 
 def test_many_kernels_are_named_in_short() -> None:

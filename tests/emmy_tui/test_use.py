@@ -70,7 +70,7 @@ async def test_kernels_are_sorted_by_cost() -> None:
         assert costs == sorted(costs, reverse=True)
         assert "by cost ▼" in screen_text(app)
         app.focus_panel("kernels")
-        await pilot.press("enter", "right_square_bracket")
+        await pilot.press("g", "right_square_bracket")
         assert app.view.chosen == shown[1].kernel
         await pilot.press("S")
         assert app.live.kernel_panel.ordered() == shown[::-1]
@@ -142,7 +142,7 @@ async def test_the_path_of_a_newcomer(tmp_path: Path) -> None:
 async def test_why_the_best_was_preferred_is_two_keys_away() -> None:
     app = showing(EVENTS)
     async with running(app, (160, 45)) as pilot:
-        await pilot.press("s", "enter", "i")
+        await pilot.press("s", "g", "i")
         await pilot.pause()
         text = " ".join(screen_text(app).split())
         assert "the choices that led to what deploys" in text
@@ -154,12 +154,35 @@ async def test_why_the_best_was_preferred_is_two_keys_away() -> None:
         assert "The prior put it at number 2 of 5" in text
 
 
-async def test_sorting_goes_to_the_kernels_and_their_first() -> None:
-    app = showing(EVENTS)
-    async with running(app) as pilot:
-        await pilot.press("s")
-        assert app.live.focused_panel() == "kernels"
-        assert app.live.kernel_panel.cursor == 0
+async def test_sorting_goes_to_the_kernels_and_stays_with_the_shown_one() -> None:
+    app = showing([*search_events(), *many_kernels(19)])
+    async with running(app, (80, 24)) as pilot:
+        panel = app.live.kernel_panel
+        shown = app.view.kernel
+        assert shown is not None
+        for key in ("s", "s", "S", "s"):
+            await pilot.press(key)
+            await pilot.pause()
+            assert app.live.focused_panel() == "kernels"
+            assert app.view.kernel is shown
+            assert panel.ordered()[panel.cursor] is shown
+            assert panel.marked_line() is not None
+
+
+async def test_the_highlighted_kernel_is_the_one_that_every_tab_shows() -> None:
+    app = showing([*search_events(), *many_kernels(3)])
+    async with running(app, (120, 40)) as pilot:
+        panel = app.live.kernel_panel
+        app.focus_panel("kernels")
+        await pilot.press("s", "s", "G")
+        last = panel.ordered()[-1]
+        assert panel.current() is app.view.kernel is last
+        await pilot.press("k")
+        assert panel.current() is app.view.kernel is panel.ordered()[-2]
+        await pilot.press("2")
+        assert app.variants.kernel_here() is panel.ordered()[-2]
+        await pilot.press("1", "g")
+        assert app.view.chosen == panel.ordered()[0].kernel
 
 
 async def test_the_shown_kernel_is_in_sight_and_the_cursor_is_on_it() -> None:
@@ -183,7 +206,7 @@ async def test_sorting_by_cost_ranks_kernels_of_every_program() -> None:
         row = app.view.snapshot.kernels["extra1"]
         row.best_us, row.count = 9e5, 1
         await pilot.press("s")
-        assert app.live.kernel_panel.current() is row
+        assert app.live.kernel_panel.ordered()[0] is row
 
 
 def many_kernels(count: int) -> list[Event]:

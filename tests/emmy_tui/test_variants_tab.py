@@ -299,11 +299,14 @@ async def test_read_only_writes_nothing(database: Path) -> None:
     assert database.read_bytes() == before
 
 
-@pytest.mark.parametrize(("key", "ending"), [("c", "csv"), ("enter", "csv"), ("j", "json"), ("m", "md")])
-async def test_exporting(database: Path, key: str, ending: str) -> None:
+@pytest.mark.parametrize(
+    ("keys", "ending"),
+    [("c", "csv"), ("enter", "csv"), ("j", "json"), ("m", "md"), ("down enter", "json"), ("up down down enter", "md")],
+)
+async def test_exporting(database: Path, keys: str, ending: str) -> None:
     app = over(database)
     async with running(app, WIDE) as pilot:
-        await press(app, pilot, "2", "e", key)
+        await press(app, pilot, "2", "e", *keys.split())
     (file,) = (database.parent / "out").glob(f"emmy-variants-*.{ending}")
     if ending == "json":
         records = json.loads(file.read_text())

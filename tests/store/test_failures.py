@@ -128,3 +128,36 @@ def test_no_failures(store: Store, run: str, sample) -> None:
 def test_the_example_is_the_full_cause(store: Store, run: str, sample, example: str) -> None:
     store.record_measurement(sample.failed(example), run=run)
     assert store.failures()[0].example == example
+
+
+def test_kernels_that_share_nothing_with_each_other_are_clusters_of_their_own(store: Store, run: str, sample) -> None:
+    two = [sample.failed(NUM_WARPS=2, BLOCK_M=b) for b in (16, 32, 128)]
+    four = [sample.failed(kernel=sample.relu, NUM_WARPS=4, BLOCK_M=256, STAGES=s) for s in (1, 2, 3, 4)]
+    good = [sample.ok(NUM_WARPS=4, BLOCK_M=b) for b in (16, 32, 128, 256)]
+    good += [sample.ok(kernel=sample.relu, NUM_WARPS=2, BLOCK_M=b, STAGES=s) for b in (16, 32) for s in (1, 2, 3, 4)]
+    record(store, run, sample, [*two, *four, *good])
+    first, second = store.failures()
+    assert first.cause == second.cause
+    assert (first.count, first.kernels, shared(first)) == (4, ("relu",), {"NUM_WARPS": 4, "BLOCK_M": 256})
+    assert (second.count, second.kernels, shared(second)) == (3, ("matmul",), {"NUM_WARPS": 2})
+    assert store.failures("matmul") == (second,)
+
+
+def test_kernels_that_share_nothing_even_alone_stay_together(store: Store, run: str, sample) -> None:
+    few = [sample.failed(kernel=sample.relu, BLOCK_M=b, NUM_WARPS=b // 8) for b in (16, 32)]
+    rows = [*few, *(sample.failed(BLOCK_M=b, NUM_WARPS=w) for b, w in ((16, 1), (32, 2), (64, 4)))]
+    record(store, run, sample, [*rows, sample.ok(), sample.ok(kernel=sample.relu)])
+    (cluster,) = store.failures()
+    assert (cluster.count, set(cluster.kernels), cluster.shared) == (5, {"matmul", "relu"}, ())
+
+
+def test_what_one_family_shares_is_a_cluster_beside_the_rest(store: Store, run: str, sample) -> None:
+    rows = [sample.failed(BLOCK_M=b, NUM_WARPS=8) for b in (16, 32, 64)]
+    rows += [sample.failed(kernel=sample.relu, BLOCK_M=b, NUM_WARPS=w) for b, w in ((16, 1), (32, 2), (64, 4))]
+    good = [sample.ok(BLOCK_M=b, NUM_WARPS=4) for b in (16, 32, 64, 128)]
+    record(store, run, sample, [*rows, *good, sample.ok(kernel=sample.relu)])
+    found = store.failures()
+    assert [(cluster.kernels, shared(cluster)) for cluster in found] == [
+        (("matmul",), {"NUM_WARPS": 8}),
+        (("relu",), {}),
+    ]
