@@ -121,7 +121,8 @@ def _passes(condition: Condition, row: Candidate, predicted_us: float) -> bool:
         return False
     wanted = float(condition.value)
     if condition.compared in (Compared.IS, Compared.IS_NOT):
-        return (abs(number - wanted) <= condition.within) is (condition.compared is Compared.IS)
+        equal = wanted - condition.within <= number <= wanted + condition.within
+        return equal is (condition.compared is Compared.IS)
     return _HOLDS[condition.compared](number, wanted + margin(condition))
 
 

@@ -15,7 +15,7 @@ from enum import StrEnum
 from engine.store.connection import Connection, Row
 from engine.store.errors import StoreError
 from engine.store.matching import matching_kernels
-from engine.store.rows import candidate_row, named_row, read_knobs, time_or_none, time_us, unreal
+from engine.store.rows import a_time, candidate_row, named_row, read_knobs, time_or_none, time_us, unreal
 from engine.store.typed import checked
 from engine.vocabulary import KnobValue, Regime
 
@@ -131,7 +131,7 @@ class Candidate:
         return Regime.RANKING if self.deploy_us is None else Regime.DEPLOY
 
 
-_A_TIME = "(deploy_us IS NULL OR (typeof(deploy_us) IN ('real', 'integer') AND deploy_us > 0 AND deploy_us < 9e999))"
+_A_TIME = f"(deploy_us IS NULL OR {a_time('deploy_us')})"
 """What `time_or_none` takes: one deploy row that holds none leaves the candidate its others."""
 _CANDIDATES = f"""
 WITH deployed AS MATERIALIZED (
@@ -255,8 +255,8 @@ def _term(condition: Condition, parameters: list[object]) -> str:
     if field in _COMPARED_NUMBERS:
         column = _COMPARED_NUMBERS[field]
         if condition.within and compared in (Compared.IS, Compared.IS_NOT):
-            parameters += [value, condition.within]
-            return f"abs({column} - ?) {'<=' if compared is Compared.IS else '>'} ?"
+            parameters += [float(value) - condition.within, float(value) + condition.within]
+            return f"({column} {'' if compared is Compared.IS else 'NOT '}BETWEEN ? AND ?)"
         parameters.append(float(value) + margin(condition))
         return f"{column} {compared} ?"
     if field in TEXTS:

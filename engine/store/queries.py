@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from engine.store.candidates import BEST, PAGE_LIMIT, Candidate, CandidateQuery, candidate_numbers, candidate_rows
 from engine.store.connection import Connection
 from engine.store.matching import matching_kernels
+from engine.store.rows import a_time
 from engine.vocabulary import KnobValue, Regime
 
 
@@ -52,10 +53,9 @@ class KernelVariants:
     untimed: int = 0
 
 
-_ENDED = """
-SELECT kernel_key, context_key, CASE WHEN status = 'ok' AND median_us IS NOT NULL AND NOT
-(typeof(median_us) IN ('real', 'integer') AND median_us > 0 AND median_us < 9e999) THEN 'untimed' ELSE status END AS
-ended, count(*) FROM measurement GROUP BY kernel_key, context_key, ended
+_ENDED = f"""
+SELECT kernel_key, context_key, CASE WHEN status = 'ok' AND median_us IS NOT NULL AND NOT {a_time("median_us")}
+THEN 'untimed' ELSE status END AS ended, count(*) FROM measurement GROUP BY kernel_key, context_key, ended
 """
 
 

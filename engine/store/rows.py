@@ -94,6 +94,11 @@ def time_or_none(value: Any, *, may_be_zero: bool = False) -> float | None:
     return None if value is None else time_us(value, may_be_zero=may_be_zero)
 
 
+def a_time(column: str) -> str:
+    """The condition in SQL that a column holds what `time_us` takes."""
+    return f"(typeof({column}) IN ('real', 'integer') AND {column} > 0 AND {column} < 9e999)"
+
+
 def text(value: str) -> str:
     """Text that any SQLite and any terminal accepts: a lone surrogate becomes its escape."""
     return value.encode("utf-8", "backslashreplace").decode()

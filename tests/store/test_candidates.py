@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from engine.store import Candidate, CandidateQuery, Compared, Condition, Store, StoreError
@@ -196,6 +197,7 @@ def test_the_names_of_the_knobs_are_those_of_the_rows_of_any_kernel(filled: Stor
 
 
 @given(wanted=st.floats(8.0, 13.0), within=st.floats(0.0, 1.5))
+@example(wanted=8.0, within=math.nextafter(1.5, 0.0))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None)
 def test_of_less_equal_and_more_exactly_one_holds(filled: Store, sample, wanted: float, within: float) -> None:
     def rows(compared: Compared) -> set[int]:
