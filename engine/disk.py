@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 from pathlib import Path
 
@@ -12,7 +13,12 @@ write a few 100 KiB each, and what they had written is gone again when one looks
 
 def is_scarce(folder: Path) -> bool:
     """Whether the disk of `folder` has less than LEAST_BYTES; False where that can't be told."""
+    return free_bytes(folder) < LEAST_BYTES
+
+
+def free_bytes(folder: Path) -> float:
+    """What is left on the disk of `folder`; without end where that can't be told."""
     try:
-        return shutil.disk_usage(folder).free < LEAST_BYTES
+        return shutil.disk_usage(folder).free
     except OSError:
-        return False
+        return math.inf

@@ -270,20 +270,22 @@ def _total(summaries: Sequence[RunFinished]) -> RunFinished:
     if len(summaries) == 1:
         return summaries[0]
     wall = sum(item.wall_s for item in summaries) or 1e-9
-    sums = [item.sum_us for item in summaries]
-    assembled = [item.assembled_us for item in summaries]
-    alone = [item.alone_us for item in summaries]
     return RunFinished(
         at=summaries[-1].at,
         measured=sum(item.measured for item in summaries),
         cached=sum(item.cached for item in summaries),
         failed=sum(item.failed for item in summaries),
         best_us=max((item.best_us for item in summaries if item.best_us is not None), default=None),
-        sum_us=None if None in sums else sum(us for us in sums if us is not None),
-        assembled_us=None if None in assembled else sum(us for us in assembled if us is not None),
+        sum_us=_sum_us([item.sum_us for item in summaries]),
+        assembled_us=_sum_us([item.assembled_us for item in summaries]),
         search_share=sum(item.search_share * item.wall_s for item in summaries) / wall,
         gpu_idle_share=sum(item.gpu_idle_share * item.wall_s for item in summaries) / wall,
         wall_s=wall,
         in_place=sum(item.in_place for item in summaries),
-        alone_us=None if None in alone else sum(us for us in alone if us is not None),
+        alone_us=_sum_us([item.alone_us for item in summaries]),
     )
+
+
+def _sum_us(times: Sequence[float | None]) -> float | None:
+    """None where one isn't known."""
+    return None if None in times else sum(us for us in times if us is not None)

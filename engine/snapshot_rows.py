@@ -56,7 +56,6 @@ class KernelRow:
     since_best: int = 0
     first_us: float | None = None
     best_us: float | None = None
-    deploy_us: float | None = None
     ranked_schedule: str = ""
     ranked_node: str = ""
     deployed: DeployTime | None = None
@@ -100,6 +99,11 @@ class KernelRow:
         chosen = self.deployed
         rest = sorted((one for one in self.deploys.values() if one != chosen), key=lambda one: one.us)
         return [chosen, *rest] if chosen is not None else rest
+
+    @property
+    def deploy_us(self) -> float | None:
+        """The deploy time of what would deploy; None before there is one."""
+        return self.deployed.us if self.deployed is not None else None
 
     @property
     def chosen_us(self) -> float | None:
@@ -146,10 +150,7 @@ class KernelRow:
         if known is None or one.us < known.us:
             self.deploys[one.schedule] = one
         if not _has_controls(one.schedule) and (self.deployed is None or one.us < self.deployed.us):
-            self._deploy(one)
-
-    def _deploy(self, one: DeployTime) -> None:
-        self.deployed, self.deploy_us = one, one.us
+            self.deployed = one
 
     def finish(self, event: KernelFinished, compared: Compared | None) -> None:
         """A search ended with what it would deploy. An earlier one's stands where it is faster, unless the two took
@@ -164,9 +165,9 @@ class KernelRow:
         before = self._before
         among = compared.schedules if compared is not None else ()
         if before is None or found.us <= before.us or before.schedule in map(schedule_text, among):
-            self._deploy(found)
+            self.deployed = found
         else:
-            self._deploy(before)
+            self.deployed = before
 
     def _node_of(self, schedule: str) -> str:
         known = self.deploys.get(schedule)
@@ -176,12 +177,12 @@ class KernelRow:
         """What deploys by all that a database holds, also by runs whose events aren't told; without `us` nothing of it
         has a deploy time."""
         if us is None:
-            self.deployed, self.deploy_us = None, None
+            self.deployed = None
             self.deploys.clear()
         else:
             one = DeployTime(us, schedule_text(schedule), self._node_of(schedule_text(schedule)))
             self.deploys[one.schedule] = one
-            self._deploy(one)
+            self.deployed = one
 
 
 def _has_controls(schedule: str) -> bool:

@@ -127,12 +127,8 @@ class WorkerLink:
 
     def ask(self, request: Message, candidate: Candidate = NOBODY) -> Message:
         """The answer to one request; what the candidate does to the process becomes a failure in the answer."""
-        if self._child is None:
-            self.start()
+        child = self._at_work()
         self._settle_spares()
-        child = self._child
-        if child is None:
-            raise DeviceError("the device is closed")
         child.trim_log()
         start = time.perf_counter()
         try:
@@ -246,7 +242,12 @@ class WorkerLink:
         """A new process in the place of one that is gone, which is nobody's fault. Raises DeviceError."""
         self.renewals += 1
         self._drop()
-        self.start()
+        return self._at_work()
+
+    def _at_work(self) -> Child:
+        """The process, which is started if there is none. Raises DeviceError."""
+        if self._child is None:
+            self.start()
         child = self._child
         if child is None:
             raise DeviceError("the device is closed")

@@ -184,8 +184,7 @@ class Bench:
         estimates: list[float] = []
         for sources in request["sources"]:
             launch, case = self._whole(grouping, sources, inputs, settings)
-            estimates.append(self._first_launch(launch, case, floor_s))
-            self._check(replayed(launch), case, settings.checks, estimates[-1])
+            estimates.append(self._admitted(launch, case, settings, floor_s, as_graph=True)[0])
             launches.append(launch)
         return {"windows": self._in_turns(launches, estimates, settings, 0)}
 
@@ -220,9 +219,8 @@ class Bench:
             return
         case = self._case(kernel)
         launch, _ = self._bound(kernel, source, case, settings)
-        estimate_us = self._first_launch(launch, case, self._floor_s(kernel))
         try:
-            self._check(launch, case, settings.checks, estimate_us)
+            self._admitted(launch, case, settings, self._floor_s(kernel))
         except Rejected as rejected:
             failure = rejected.failure
             alone = replace(failure, cause=f"{kernel.label or kernel.key}, alone: {failure.cause}")
@@ -239,8 +237,7 @@ class Bench:
         estimates: list[float] = []
         for source in request["sources"]:
             launch, _ = self._bound(kernel, source, case, settings)
-            estimates.append(self._first_launch(launch, case, floor_s))
-            self._check(launch, case, settings.checks, estimates[-1])
+            estimates.append(self._admitted(launch, case, settings, floor_s)[0])
             launches.append(launch)
         moved = [
             [self._bound(kernel, source, place, settings)[0] for source in request["sources"]]
@@ -319,20 +316,10 @@ class Bench:
         return compile_source(KernelSource.from_json(source), self._target, self._folder, settings.ptxas_level)
 
     def _check_and_time(
-        self,
-        launch: Launch,
-        case: Case,
-        settings: RegimeSettings,
-        work: Kernel | Grouping,
-        *,
-        as_graph: bool = False,
+        self, launch: Launch, case: Case, settings: RegimeSettings, work: Kernel | Grouping, *, as_graph: bool = False
     ) -> tuple[Timing, float]:
-        """The timing, and the largest error of all checks. Raises Rejected for what may not pass.
-
-        What is to run as a graph is checked as one: launches overlap there as they don't on a stream.
-        """
-        estimate_us = self._first_launch(launch, case, self._floor_s(work))
-        error = self._check(replayed(launch) if as_graph else launch, case, settings.checks, estimate_us)
+        """The timing, and the largest error of all checks. Raises Rejected for what may not pass."""
+        estimate_us, error = self._admitted(launch, case, settings, self._floor_s(work), as_graph=as_graph)
         plan = self._plan(settings)
         self._enter("timing", STEP_LIMIT_S + 10e-3 * expected_ms(plan, estimate_us))
         samples = time_launches(launch, plan, estimate_us)
@@ -340,6 +327,16 @@ class Bench:
         if failure := impossible_for(timing.median_us, work, self._target):
             raise Rejected(failure, error)
         return timing, error
+
+    def _admitted(
+        self, launch: Launch, case: Case, settings: RegimeSettings, floor_s: float, *, as_graph: bool = False
+    ) -> tuple[float, float]:
+        """About what a launch takes (us), and the largest error of all checks. Raises Rejected for what may not pass.
+
+        What is to run as a graph is checked as one: launches overlap there as they don't on a stream.
+        """
+        estimate_us = self._first_launch(launch, case, floor_s)
+        return estimate_us, self._check(replayed(launch) if as_graph else launch, case, settings.checks, estimate_us)
 
     def _first_launch(self, launch: Launch, case: Case, floor_s: float) -> float:
         """Run twice, once to see whether it ends, once to see how long it takes (us)."""

@@ -32,11 +32,11 @@ class Deadlock(Exception):
 
 def run_gluon(source: KernelSource, arguments: Sequence[Any]) -> None:
     """Run every program of the grid on descriptors of CPU tensors. Raises Deadlock, and whatever the text raises."""
-    text = _IMPORTS.sub("", source.text)
+    code = compile(_IMPORTS.sub("", source.text), "<emmy kernel in Gluon>", "exec")
     for place in product(*(range(extent) for extent in source.grid)):
         machine = _Program(place)
         names = machine.names()
-        exec(compile(text, "<emmy kernel in Gluon>", "exec"), names)
+        exec(code, names)
         names[source.entry](*(_Descriptor(argument) for argument in arguments))
 
 

@@ -16,9 +16,10 @@ StoreError
 from __future__ import annotations
 
 import errno
-import shutil
 import sqlite3
 from pathlib import Path
+
+from engine.disk import free_bytes
 
 
 class StoreError(Exception):
@@ -94,7 +95,7 @@ def explain(error: Exception, path: Path) -> StoreError:
     text = str(error)
     if is_no_text(error):
         return damaged(path, "a text in it is no UTF-8")
-    if name.startswith("SQLITE_FULL") or (name.startswith("SQLITE_IOERR") and _is_full(path)):
+    if name.startswith("SQLITE_FULL") or (name.startswith("SQLITE_IOERR") and free_bytes(path.parent) < _SCARCE_BYTES):
         return _full(path)
     if name.startswith("SQLITE_NOTADB"):
         return no_database(path)
@@ -147,13 +148,6 @@ def _full(path: Path) -> StoreFull:
     return StoreFull(
         f"no space left on the disk of {path}; everything measured before is kept, free some space and run it again"
     )
-
-
-def _is_full(path: Path) -> bool:
-    try:
-        return shutil.disk_usage(path.parent).free < _SCARCE_BYTES
-    except OSError:
-        return False
 
 
 SQLITE_ERRORS = (sqlite3.Error, OSError, UnicodeDecodeError)

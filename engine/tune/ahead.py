@@ -13,7 +13,6 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
-from engine.ir.plan import Program
 from engine.prior import ColdModel, load_libraries
 from engine.search import Search
 from engine.store import Store, StoredRun
@@ -52,11 +51,12 @@ class Ahead:
         self._enough.set()
         self._thread.join()
 
-    def problem(self, run: str, program: Program, target: Target) -> CapturedProblem:
-        """The problem of the program that `run` captured, prepared as far as the time was enough. After the context."""
+    def problem(self, run: str, target: Target) -> CapturedProblem | None:
+        """The problem of the program that `run` captured, prepared as far as the time was enough; None where another
+        was expected. After the context."""
         if self._made is not None and self._made[:2] == (run, target):
             return self._made[2]
-        return CapturedProblem(program, target)
+        return None
 
     def _prepare(self) -> None:
         """Whatever is wrong with the database is met again, and told, by the run itself."""

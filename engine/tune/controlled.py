@@ -7,6 +7,7 @@ take, is slower than itself. Without that proof the layer is off and the run goe
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -20,7 +21,6 @@ from engine.ir.kernel import Kernel
 from engine.ir.plan import Grouping
 from engine.measure import (
     NO_OPTIMIZATION,
-    UNKNOWN_FLOOR,
     Controls,
     ControlsFile,
     Difference,
@@ -291,8 +291,7 @@ def _timed(bench: Workbench, event: ControlsChecked) -> ControlsChecked:
     if not times.windows:
         cause = f": {times.failure.kind}: {times.failure.cause}" if times.failure else ""
         return replace(event, reason=f"the canary could not be timed{cause}")
-    noise = bench.device.health().noise
-    itself, slower = differences([times.windows], noise.share if noise is not None else UNKNOWN_FLOOR)
+    itself, slower = differences([times.windows], bench.noise_share())
     reason = _red(itself, slower)
     return replace(event, on=not reason, reason=reason, slowdown=slower.ratio, control_ratio=itself.ratio)
 
@@ -319,8 +318,7 @@ def canary(bench: Workbench) -> tuple[Kernel, Schedule]:
 
 
 def _tell(bench: Workbench, event: ControlsChecked) -> None:
-    values = {name: getattr(event, name) for name in ControlsChecked.__dataclass_fields__ if name != "at"}
-    bench.tell(ControlsChecked, **values)
+    bench.tell_event(replace(event, at=time.time()))
     for text in event.rejected:
         bench.log(f"controls file {text}", "warning")
     if event.on:

@@ -69,7 +69,7 @@ class Crew:
             future: Future[KernelResult] = Future()
             self._results[kernel.key] = future
             if self._bench.walkers is not None:
-                self._bench.walkers.start(kernel.key, self._patience(kernel), self._bench.prior.version)
+                self._bench.walkers.start(kernel.key, self._bench.patience(kernel), self._bench.prior.version)
             self._waiting.put((kernel, future))
 
     def result(self, kernel: Kernel) -> KernelResult:
@@ -102,28 +102,24 @@ class Crew:
             except BaseException as error:
                 future.set_exception(error)
 
-    def _patience(self, kernel: Kernel) -> int:
-        return self._bench.control.patience(kernel.key, self._bench.settings.patience)
-
     def _walked(self, bench: Workbench, kernel: Kernel) -> KernelResult | None:
         """What a walker found of the kernel, told as this run's own; None where the run has to search itself."""
         if bench.walkers is None:
             return None
-        patience = self._patience(kernel)
+        patience = bench.patience(kernel)
         walk = bench.walkers.walk(kernel.key)
         with bench.tally.searching():
             while not wait((walk,), LOOK_S).done:
                 bench.checkpoint()
         walked = walk.result()
-        if walked is None or self._patience(kernel) != patience:
+        if walked is None or bench.patience(kernel) != patience:
             return None
         for event in walked.events:
             bench.tell_event(event)
         bench.tally.count_walked(walked)
         bench.recorder.repeat(walked.nodes)
         bench.checkpoint()
-        if bench.learner is not None:
-            bench.learner.learn(kernel)
+        bench.learn(kernel)
         return walked.result
 
 

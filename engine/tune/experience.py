@@ -20,6 +20,11 @@ FIRST = 1.001
 HAIR = 1e-6
 
 
+def without_controls(schedule: Schedule) -> Schedule:
+    """The schedule's knobs but that of the controls file."""
+    return Schedule(tuple(knob for knob in schedule.knobs if knob[0] != "ACF"))
+
+
 class Experience:
     """What one kernel's search knows of controls. Depends on the order of its answers alone, as the search does."""
 
@@ -37,7 +42,7 @@ class Experience:
     def learn(self, measurement: Measurement) -> None:
         """Take in one answered candidate; a failed one says as much."""
         acf = acf_of(measurement.schedule)
-        schedule = Schedule(tuple(knob for knob in measurement.schedule.knobs if knob[0] != "ACF"))
+        schedule = without_controls(measurement.schedule)
         if acf in self._answers:
             self._answers[acf].append((schedule, measurement.us))
         elif measurement.us is not None:

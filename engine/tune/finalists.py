@@ -15,11 +15,12 @@ import math
 from collections.abc import Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
+from typing import Any
 
 from engine.codegen import acf_of
 from engine.events import Compared
 from engine.ir.kernel import Kernel
-from engine.measure import UNKNOWN_FLOOR, Difference, PairedTimes, differences
+from engine.measure import Difference, PairedTimes, differences
 from engine.tune.control import Stopped
 from engine.tune.counting import pick_counted
 from engine.tune.settings import CounterObjective, Objective
@@ -65,12 +66,7 @@ def pick_finalist(
         chosen=keys[chosen],
         processes=turns.processes,
         noise_share=turns.noise_share,
-        ratios=tuple(item.ratio for item in turns.found),
-        lows=tuple(item.low for item in turns.found),
-        highs=tuple(item.high for item in turns.found),
-        p_values=tuple(item.p_value for item in turns.found),
-        effects=tuple(max(-LARGEST_EFFECT, min(LARGEST_EFFECT, item.effect)) for item in turns.found),
-        verdicts=tuple(str(item.verdict) for item in turns.found),
+        **numbers_of(turns.found),
         cached=turns.cached,
         tried=tried,
         control_ratio=turns.control[0],
@@ -92,6 +88,18 @@ class _Turns:
     noise_share: float
     control: tuple[float, str] = (0.0, "")
     cached: bool = False
+
+
+def numbers_of(found: Sequence[Difference]) -> dict[str, Any]:
+    """Differences as the events of comparisons tell them, by field."""
+    return {
+        "ratios": tuple(item.ratio for item in found),
+        "lows": tuple(item.low for item in found),
+        "highs": tuple(item.high for item in found),
+        "p_values": tuple(item.p_value for item in found),
+        "effects": tuple(max(-LARGEST_EFFECT, min(LARGEST_EFFECT, item.effect)) for item in found),
+        "verdicts": tuple(str(item.verdict) for item in found),
+    }
 
 
 def least(objective: Objective, measured: Sequence[Measurement]) -> Measurement | None:
@@ -139,7 +147,7 @@ def _timed(bench: Workbench, kernel: Kernel, finalists: Sequence[Measurement], p
     windows = _timed_in_turns(bench, kernel, [*schedules, schedules[0]] if controlled else schedules, controlled)
     if not windows:
         return None
-    share = _noise_share(bench)
+    share = bench.noise_share()
     found = differences(windows, share, tried + plain if controlled else 0)
     if not controlled:
         return _Turns(found, len(windows), share)
@@ -161,18 +169,12 @@ def _timed_in_turns(
     first = _compare(bench, kernel, schedules, fresh=controlled)
     if not first.windows:
         return []
-    found = differences([first.windows], _noise_share(bench))
+    found = differences([first.windows], bench.noise_share())
     worth = 1.0 if controlled else 1.0 - WORTH_CONFIRMING
     if not any(item.verdict is Verdict.FASTER and item.ratio < worth for item in found):
         return [first.windows]
     second = _compare(bench, kernel, schedules, fresh=True)
     return [first.windows, second.windows] if second.windows else []
-
-
-def _noise_share(bench: Workbench) -> float:
-    """Of the device's noise floor, which it takes before it times anything: ask after that."""
-    floor = bench.device.health().noise
-    return floor.share if floor is not None else UNKNOWN_FLOOR
 
 
 def _compare(bench: Workbench, kernel: Kernel, schedules: Sequence[Schedule], *, fresh: bool) -> PairedTimes:

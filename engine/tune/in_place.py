@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import statistics
+import time
 from collections.abc import Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, replace
@@ -21,10 +22,10 @@ from engine.ir.graph import Graph
 from engine.ir.json_form import grouping_to_json
 from engine.ir.kernel import Kernel
 from engine.ir.plan import Grouping
-from engine.measure import UNKNOWN_FLOOR, ComparesGraphs, PairedTimes, Schedules, differences
+from engine.measure import ComparesGraphs, PairedTimes, Schedules, differences
 from engine.tune.control import Stopped
 from engine.tune.corners import corners_of
-from engine.tune.finalists import LARGEST_EFFECT
+from engine.tune.finalists import numbers_of
 from engine.tune.settings import Objective
 from engine.tune.workbench import Workbench
 from engine.vocabulary import Schedule, Verdict
@@ -107,7 +108,7 @@ def _fastest(
     event = replace(known, cached=True, grouping=whole.name) if known else _timed(bench, whole, kernel, graphs, name)
     if event is None:
         return choices[0]
-    bench.tell(ComparedInPlace, **{key: getattr(event, key) for key in event.__dataclass_fields__ if key != "at"})
+    bench.tell_event(replace(event, at=time.time()))
     if not event.reason:
         return Schedule.from_key(event.kept)
     if len(choices) == 2:
@@ -144,8 +145,7 @@ def _timed(
         return replace(event, reason=f"{times.failure.kind}: {times.failure.cause}")
     if not times.windows:
         return None
-    floor = bench.device.health().noise
-    share = floor.share if floor is not None else UNKNOWN_FLOOR
+    share = bench.noise_share()
     found = differences([times.windows], share)
     faster = [(item.ratio, at) for at, item in enumerate(found, start=1) if item.verdict is Verdict.FASTER]
     return replace(
@@ -153,12 +153,7 @@ def _timed(
         kept=schedules[min(faster)[1]] if faster else schedules[0],
         medians_us=tuple(statistics.median(windows) for windows in times.windows),
         noise_share=share,
-        ratios=tuple(item.ratio for item in found),
-        lows=tuple(item.low for item in found),
-        highs=tuple(item.high for item in found),
-        p_values=tuple(item.p_value for item in found),
-        effects=tuple(max(-LARGEST_EFFECT, min(LARGEST_EFFECT, item.effect)) for item in found),
-        verdicts=tuple(str(item.verdict) for item in found),
+        **numbers_of(found),
     )
 
 

@@ -90,7 +90,7 @@ def tune_kernel(bench: Workbench, problem: Problem, kernel: Kernel) -> KernelRes
     bench.tell(
         KernelStarted,
         kernel=kernel.key,
-        patience=bench.control.patience(kernel.key, bench.settings.patience),
+        patience=bench.patience(kernel),
         forbidden=tuple(str(corner) for corner in corners),
     )
     if declined := problem.declined_because(kernel):
@@ -120,7 +120,7 @@ def tune_kernel(bench: Workbench, problem: Problem, kernel: Kernel) -> KernelRes
         _report_end(bench, _conclude(kernel, progress, finish, "stopped"), KernelState.DONE)
         raise
     finish.wait(len(progress.controlled))
-    _learn(bench, kernel)
+    bench.learn(kernel)
     result = _conclude(kernel, progress, finish, stop)
     state = KernelState.FAILED if result.us is None else KernelState.DONE
     _report_end(bench, result, state)
@@ -141,7 +141,7 @@ def _walk(
     while True:
         bench.checkpoint()
         bench.control.check_skip(kernel.key)
-        search.patience = bench.control.patience(kernel.key, bench.settings.patience)
+        search.patience = bench.patience(kernel)
         while len(window) < search.ahead(bench.settings.window):
             with bench.tally.searching():
                 proposal = first.ask()
@@ -240,12 +240,6 @@ def _told(
     progress.setbacks.learn(bench, measurement)
     if us is not None and progress.best is not None and progress.best.us is not None:
         finish.consider(measurement, progress.best.us, reporter.leaf_record(head.proposal))
-
-
-def _learn(bench: Workbench, kernel: Kernel) -> None:
-    """What the search found is for the prior of the next run."""
-    if bench.learner is not None:
-        bench.learner.learn(kernel)
 
 
 def _stop_text(search: Search) -> str:

@@ -134,7 +134,7 @@ def _problem(store: Store, code: str, device: Device, ahead: Ahead) -> CapturedP
         start(device)
     for run in earlier_runs(store, code, context.key):
         try:
-            return ahead.problem(run.id, store.program(run.id), target)
+            return ahead.problem(run.id, target) or CapturedProblem(store.program(run.id), target)
         except BadRow as error:
             store.leave_out(error)
     start(device)

@@ -16,6 +16,7 @@ from engine.codegen import acf_of
 from engine.events import ControlsChecked
 from engine.ir.kernel import Kernel
 from engine.search import Path
+from engine.tune.experience import without_controls
 from engine.tune.workbench import Workbench
 from engine.vocabulary import Failure, FailureKind, Measurement, Schedule
 
@@ -78,7 +79,7 @@ class Setbacks:
     def learn(self, bench: Workbench, measurement: Measurement) -> None:
         """Take in one answered candidate, and tell if it is the one too many."""
         acf, failure = acf_of(measurement.schedule), measurement.failure
-        plain = Schedule(tuple(knob for knob in measurement.schedule.knobs if knob[0] != "ACF"))
+        plain = without_controls(measurement.schedule)
         if not acf:
             if failure is not None:
                 self._failed_without.add(plain)

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from engine.codegen import is_generated
 from engine.events import Compared
 from engine.ir.kernel import Kernel
-from engine.measure import UNKNOWN_FLOOR, Difference, PairedTimes, differences
+from engine.measure import Difference, PairedTimes, differences
 from engine.tune.control import Stopped
 from engine.tune.controlled import ControlledProblem, ControlsMode
-from engine.tune.finalists import LARGEST_EFFECT
+from engine.tune.finalists import numbers_of
 from engine.tune.kernel import KernelResult
 from engine.tune.problem import Problem
 from engine.tune.sweeping import submit_ranking
@@ -141,7 +141,6 @@ def _compared(bench: Workbench, shape: Shape, sha256: str, tried: int) -> tuple[
         known = bench.recorder.deploy(shape.kernel, schedule)
         answer = bench.device.submit(shape.kernel, schedule, Regime.DEPLOY) if known is None else answered(known)
         _kept(bench, answer)
-    floor = bench.device.health().noise
     windows = []
     for _ in range(PROCESSES):
         bench.checkpoint()
@@ -149,7 +148,7 @@ def _compared(bench: Workbench, shape: Shape, sha256: str, tried: int) -> tuple[
         if not times.windows:
             return None
         windows.append(times.windows)
-    found = differences(windows, floor.share if floor is not None else UNKNOWN_FLOOR, tried)
+    found = differences(windows, bench.noise_share(), tried)
     return found[0], found[1]
 
 
@@ -186,20 +185,14 @@ def _tell(
         return
     found, itself = turns
     keys = (shape.schedule.key, shape.with_file(sha256).key)
-    floor = bench.device.health().noise
     bench.tell(
         Compared,
         kernel=shape.kernel.key,
         schedules=keys,
         chosen=keys[1] if wins else keys[0],
         processes=PROCESSES,
-        noise_share=floor.share if floor is not None else UNKNOWN_FLOOR,
-        ratios=(found.ratio,),
-        lows=(found.low,),
-        highs=(found.high,),
-        p_values=(found.p_value,),
-        effects=(max(-LARGEST_EFFECT, min(LARGEST_EFFECT, found.effect)),),
-        verdicts=(str(found.verdict),),
+        noise_share=bench.noise_share(),
+        **numbers_of([found]),
         tried=tried,
         control_ratio=itself.ratio,
         control_verdict=str(itself.verdict),

@@ -76,7 +76,7 @@ class Walker:
     """Searches kernels of one earlier run's program, each as the run that it repeats did."""
 
     def __init__(self, store: Store, order: Order) -> None:
-        run = next(one for one in store.runs() if one.id == order.run)
+        run = order.run
         context = next(one for one in store.contexts() if one.key == run.context_key)
         target = store.target(context.key)
         self._store = store

@@ -45,7 +45,7 @@ class Order:
     """What the walkers of a run are given: its database, an earlier run of the same program, and its settings."""
 
     database: Path
-    run: str
+    run: StoredRun
     settings: Settings
 
 
@@ -77,14 +77,14 @@ def walkers_for(database: Path, run: StoredRun, settings: Settings) -> Walkers |
     count = min(MOST_WALKERS, len(os.sched_getaffinity(0)) // CPUS_FOR_EACH - 1)
     if not repeats or settings.objective is not Objective.TIME or count < 1:
         return None
-    return Walkers(Order(database.absolute(), run.id, settings), run.context_key, count)
+    return Walkers(Order(database.absolute(), run, settings), count)
 
 
 class Walkers:
     """Begin at once, each owned by a thread. `context_key` is whose answers they know."""
 
-    def __init__(self, order: Order, context_key: str, count: int) -> None:
-        self.context_key = context_key
+    def __init__(self, order: Order, count: int) -> None:
+        self.context_key = order.run.context_key
         self._order = order
         self._jobs: queue.SimpleQueue[tuple[Message, Future[Walked | None]] | None] = queue.SimpleQueue()
         self._walks: dict[str, Future[Walked | None]] = {}

@@ -26,7 +26,7 @@ from engine.events import (
 )
 from engine.ir.kernel import Kernel
 from engine.ir.roofline import Ceilings
-from engine.measure import Assembler, CounterReader, Device, DeviceHealth
+from engine.measure import UNKNOWN_FLOOR, Assembler, CounterReader, Device, DeviceHealth
 from engine.prior import Prior
 from engine.store import ForbiddenCorner, StoreFull
 from engine.tune.control import Control, Stopped
@@ -176,9 +176,7 @@ class Workbench:
     def tell(self, kind: type[Event], **values: Any) -> None:
         """Emit one event stamped with the time of day, and keep it for those who follow the database."""
         with self._untold.lock:
-            event = kind(at=time.time(), **values)
-            self.emit(event)
-            self._untold.take(event)
+            self.tell_event(kind(at=time.time(), **values))
 
     def tell_event(self, event: Event) -> None:
         """Emit an event that is stamped already, and keep it likewise."""
@@ -209,17 +207,16 @@ class Workbench:
     def tell_acts(self) -> None:
         """Tell what people asked of the run since the last call."""
         for act in self.control.take_acts():
-            event = Acted(
-                at=act.at,
-                verb=act.verb,
-                kernel=act.kernel,
-                value=act.value,
-                detail=act.detail,
-                author=act.author,
+            self.tell_event(
+                Acted(
+                    at=act.at,
+                    verb=act.verb,
+                    kernel=act.kernel,
+                    value=act.value,
+                    detail=act.detail,
+                    author=act.author,
+                )
             )
-            with self._untold.lock:
-                self.emit(event)
-                self._untold.take(event)
 
     def record_events(self) -> None:
         """Write what was told since the last call, in one transaction."""
@@ -242,6 +239,20 @@ class Workbench:
             raise Stopped
         if self.tally.health_due():
             self.report_health()
+
+    def patience(self, kernel: Kernel) -> int:
+        """The kernel's own if somebody changed it, else that of the run."""
+        return self.control.patience(kernel.key, self.settings.patience)
+
+    def learn(self, kernel: Kernel) -> None:
+        """What the kernel's search found is for the prior of the next run."""
+        if self.learner is not None:
+            self.learner.learn(kernel)
+
+    def noise_share(self) -> float:
+        """Of the device's noise floor, which it takes before it times anything: ask after that."""
+        floor = self.device.health().noise
+        return floor.share if floor is not None else UNKNOWN_FLOOR
 
     def report_health(self) -> None:
         """Tell how the devices are, what the GPUs' clocks and heat are, and what of it may spoil times."""

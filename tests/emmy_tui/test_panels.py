@@ -21,7 +21,7 @@ from emmy_tui.widgets.selected import selected_lines
 from emmy_tui.widgets.status import status_line
 from emmy_tui.widgets.totals import total_line, total_lines
 from engine.events import Assembled, Event, KernelFound, Measured, NodeState, RunFinished, RunStarted
-from engine.snapshot import KernelRow, Snapshot, apply
+from engine.snapshot import DeployTime, KernelRow, Snapshot, apply
 from engine.vocabulary import Schedule
 from tests.emmy_tui.looking import NOW
 from tests.emmy_tui.scripted import WORKS, Script, search_events
@@ -156,7 +156,8 @@ def test_the_axis_ends_at_a_round_number_not_far_past_the_last_trial(last: float
 
 
 def test_the_change_compares_the_two_times_of_one_regime() -> None:
-    row = KernelRow("k", "matmul", "contraction", "8x8 bf16", 1, 1, 1, first_us=179.1, best_us=178.3, deploy_us=182.2)
+    row = KernelRow("k", "matmul", "contraction", "8x8 bf16", 1, 1, 1, first_us=179.1, best_us=178.3)
+    row.deployed = DeployTime(182.2, "", "")
     columns = Columns.of(100)
     header = plain(header_line(columns, ASCII)).replace("of all", "share").split()
     cells = plain(kernel_line(row, 1, 182.2, False, columns, ASCII)).split("bf16")[1].split()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from engine.codegen import Argument, KernelSource
@@ -77,6 +78,14 @@ def processes_about(folder: Path) -> list[int]:
         if str(folder).encode() in text:
             found.append(int(entry.name))
     return found
+
+
+def until(condition: Callable[[], object], limit_s: float = 20.0) -> None:
+    """Wait for what other threads and processes do."""
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < deadline, "it never came"
+        time.sleep(0.01)
 
 
 def settled(folder: Path, count: int = 0, limit_s: float = 10.0) -> bool:

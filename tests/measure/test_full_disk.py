@@ -5,7 +5,6 @@ What is full is decided by how much of the disk must be free, so that any disk i
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -20,7 +19,7 @@ from engine.measure.compile_pool import CompileLimits, CompilePool
 from engine.measure.process import Nursery, entry_command
 from engine.runtime.machine_code import is_whole
 from engine.vocabulary import Regime, Schedule, Status, Target
-from tests.measure.rig import a_kernel, do, open_fake, script
+from tests.measure.rig import a_kernel, do, open_fake, script, until
 from tests.runtime.sources import add_source
 
 KERNEL = a_kernel()
@@ -55,13 +54,6 @@ def nursery() -> Iterator[Nursery]:
     made = Nursery()
     yield made
     made.close()
-
-
-def until(condition: Callable[[], object], limit_s: float = 20.0) -> None:
-    deadline = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < deadline, "it never came"
-        time.sleep(0.01)
 
 
 def text(what: str) -> KernelSource:

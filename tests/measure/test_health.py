@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from engine.measure import CudaDevice, compile_pool
 from engine.measure.compile_pool import CompileLimits, CompilePool
 from engine.measure.process import Nursery
 from engine.vocabulary import FailureKind, Regime, Status, Target
-from tests.measure.rig import a_kernel, do, open_fake, script
+from tests.measure.rig import a_kernel, do, open_fake, script, until
 
 KERNEL = a_kernel()
 PATIENT = CompileLimits(low_s=30.0, high_s=60.0)
@@ -23,14 +22,6 @@ PATIENT = CompileLimits(low_s=30.0, high_s=60.0)
 def device() -> Iterator[CudaDevice]:
     with open_fake(compile_limits=PATIENT) as opened:
         yield opened
-
-
-def until(condition: object, limit_s: float = 20.0) -> None:
-    assert callable(condition)
-    deadline = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < deadline, "it never came"
-        time.sleep(0.01)
 
 
 def test_a_running_compile_is_named_and_can_be_killed(device: CudaDevice) -> None:

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,19 +17,12 @@ from engine.measure.health import NOBODY, WorkerState
 from engine.measure.link import MOST_SPARES, SPARE, WatchLimits, WorkerLink
 from engine.measure.process import Nursery
 from engine.vocabulary import FailureKind, Measurement, Regime, Status
-from tests.measure.rig import ROOT, a_kernel, do, open_fake, processes_about, script, settled
+from tests.measure.rig import ROOT, a_kernel, do, open_fake, processes_about, script, settled, until
 
 KERNEL = a_kernel()
 MAIN = (
     "import sys; from engine.measure.child_side import open_channel; from engine.measure.channel import ChannelClosed\n"
 )
-
-
-def until(condition: object, limit_s: float = 20.0) -> None:
-    deadline = time.monotonic() + limit_s
-    while not condition():  # type: ignore[operator]
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def measure(device: CudaDevice, what: str, number: int = 0) -> Measurement:

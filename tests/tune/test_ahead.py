@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -69,7 +70,8 @@ def test_a_begun_kernel_is_searched_as_one_that_is_not(database: Path) -> None:
         program, target = store.program(run.id), store.target(CONTEXT.key)
         prior = chosen_prior(store, SETTINGS.prior, run.target, run.context_key)
         kernel = store.recorded_groupings(run.id)[0].grouping.calls[0].kernel
-    problem = ahead.problem(run.id, program, target)
+    problem = ahead.problem(run.id, target)
+    assert problem is not None
     begun = problem.take_surrogate(kernel, prior, SETTINGS.seed)
     assert begun is not None
     assert problem.take_surrogate(kernel, prior, SETTINGS.seed) is None
@@ -86,10 +88,12 @@ def test_another_chip_or_run_gets_a_problem_of_its_own(database: Path) -> None:
     ahead = _prepared(database)
     with Store.open(database, read_only=True) as store:
         run = store.runs()[-1]
-        program, target = store.program(run.id), store.target(CONTEXT.key)
-    mine = ahead.problem(run.id, program, target)
-    assert ahead.problem(run.id, program, target) is mine
-    assert ahead.problem("another", program, target) is not mine
+        target = store.target(CONTEXT.key)
+    mine = ahead.problem(run.id, target)
+    assert mine is not None
+    assert ahead.problem(run.id, target) is mine
+    assert ahead.problem("another", target) is None
+    assert ahead.problem(run.id, replace(target, shared_bytes=1)) is None
 
 
 @pytest.mark.parametrize("content", [None, b"", b"no database at all" * 100])

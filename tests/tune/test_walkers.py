@@ -21,7 +21,7 @@ from engine.tune import ahead as ahead_module
 from engine.tune.settings import Objective, Settings
 from engine.tune.walkers import MOST_WALKERS, Order, Walkers, walkers_for
 
-from .fake_device import CONTEXT, FakeDevice
+from .fake_device import FakeDevice
 from .test_live import CODE, Host
 
 SETTINGS = Settings(patience=8, surrogate=True)
@@ -115,7 +115,7 @@ def test_a_walker_that_is_killed_costs_nothing(database: Path, begun: list[Walke
     with Store.open(database, read_only=True) as store:
         run = store.runs()[-1]
         kernel = store.kernels()[0].key
-    walkers = Walkers(_order(database, run.id), CONTEXT.key, 1)
+    walkers = Walkers(Order(database, run, SETTINGS), 1)
     begun.append(walkers)
     while not walkers._children:
         time.sleep(0.01)
@@ -128,7 +128,7 @@ def test_closed_walkers_leave_no_process_and_answer(database: Path) -> None:
     with Store.open(database, read_only=True) as store:
         run = store.runs()[-1]
         kernel = store.kernels()[0].key
-    walkers = Walkers(_order(database, run.id), CONTEXT.key, 2)
+    walkers = Walkers(Order(database, run, SETTINGS), 2)
     walkers.start(kernel, SETTINGS.patience, run.prior)
     assert walkers.walk(kernel).result(60) is not None
     walkers.start("no kernel", SETTINGS.patience, run.prior)
@@ -146,7 +146,7 @@ def test_another_prior_is_not_walked(database: Path, begun: list[Walkers]) -> No
     with Store.open(database, read_only=True) as store:
         run = store.runs()[-1]
         kernel = store.kernels()[0].key
-    walkers = Walkers(_order(database, run.id), CONTEXT.key, 1)
+    walkers = Walkers(Order(database, run, SETTINGS), 1)
     begun.append(walkers)
     walkers.start(kernel, SETTINGS.patience, "another")
     assert walkers.walk(kernel).result(60) is None
@@ -178,7 +178,3 @@ def test_there_are_as_many_as_cpus_leave_room_for(
     assert (0 if walkers is None else len(walkers._threads)) == count
     if walkers is not None:
         walkers.close()
-
-
-def _order(database: Path, run: str) -> Order:
-    return Order(database, run, SETTINGS)
