@@ -9,6 +9,7 @@ CaptureError
 ├── UserCodeError            the user's own code raised
 ├── DataDependentError       the program asks for values that exist only at run time
 ├── EffectError              the program does something besides computing
+├── FilledCacheError         the code computes what a cache keeps
 ├── UnsupportedOpError       an op that no kernel is generated for
 ├── UnsupportedTensorError   a dtype, an empty tensor or an output that kernels don't cover
 ├── CaptureTimeoutError      the code ran longer than allowed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import traceback
 from pathlib import Path
 from typing import Any, cast
@@ -11,17 +10,13 @@ import torch
 from torch import nn
 
 from engine.capture.errors import CaptureError, DataDependentError, UnsupportedOpError
+from engine.capture.folders import OURS, STANDARD, TORCH
 from engine.capture.meta import DATA_TEXT, is_data_dependent, one_line
 
 _KEPT_WHOLE = ("silu", "rms_norm", "scaled_dot_product_attention", "roll")
 """Composite ops that have one name in our graphs, and lose it when torch decomposes them."""
 
-
 _OF_TORCHS_OWN = ("FakeTensor", "FunctionalTensor", "tensor subclass", "data pointer", "HigherOrderOperator", "Proxy")
-_NOT_THE_USERS = (
-    *(str(Path(torch.__file__).parent), str(Path(functools.__file__).parent)),
-    str(Path(__file__).resolve().parents[1]),
-)
 
 
 def export(
@@ -57,7 +52,7 @@ def _cause(error: Exception) -> str:
     lines = [
         step
         for step in traceback.extract_tb(error.__traceback__)
-        if step.line and not step.filename.startswith((*_NOT_THE_USERS, "<"))
+        if step.line and not step.filename.startswith((TORCH, STANDARD, OURS, "<"))
     ]
     return f" at `{lines[-1].line}` ({Path(lines[-1].filename).name}, line {lines[-1].lineno})" if lines else ""
 

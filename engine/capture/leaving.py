@@ -8,7 +8,6 @@ they log and look for files all the time.
 
 from __future__ import annotations
 
-import functools
 import inspect
 import io
 import logging
@@ -24,10 +23,9 @@ from typing import Any
 import numpy as np
 import torch
 
-_STANDARD = str(Path(functools.__file__).parent)
-_OWN = (str(Path(torch.__file__).parent), str(Path(__file__).resolve().parents[1]))
-_WRAPPERS = tuple(str(Path(torch.__file__).parent / name) for name in ("_compile.py", "_dynamo"))
-_PACKAGES = ("site-packages", "dist-packages")
+from engine.capture.folders import OURS, STANDARD, TORCH, in_packages
+
+_WRAPPERS = tuple(str(Path(TORCH) / name) for name in ("_compile.py", "_dynamo"))
 
 _PRINTS = "prints"
 _FILES = "reaches files, sockets or other processes"
@@ -186,9 +184,9 @@ def _is_asked_by_user(frame: FrameType | None) -> bool:
     """Whether the user's own code is the first on the way up that is not Python's."""
     while frame is not None:
         file = frame.f_code.co_filename
-        if "importlib" in file or any(folder in file for folder in _PACKAGES) or file.startswith(_OWN):
+        if "importlib" in file or in_packages(file) or file.startswith((TORCH, OURS)):
             return False
-        if not file.startswith((_STANDARD, "<frozen ")):
+        if not file.startswith((STANDARD, "<frozen ")):
             return True
         frame = frame.f_back
     return False

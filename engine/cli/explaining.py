@@ -12,7 +12,8 @@ from engine.cli.knob_text import schedule_line
 from engine.cli.output import json_text, table_lines, terminal_width, text_lines, us_text
 from engine.cli.subject_options import ChoiceRequest, choose_kernels, opened_subjects
 from engine.deploy import Deployment, Evidence, Source, suggestions_for
-from engine.deploy.deployment import KernelChoice, illegal_line_text, kernel_name, regime_of
+from engine.deploy.deployment import illegal_line_text, kernel_name
+from engine.deploy.evidence import KernelChoice, regime_of
 from engine.deploy.forks import ForkChoice, ForkSource
 from engine.deploy.subjects import Subject
 from engine.prior import steering

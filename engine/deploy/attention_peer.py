@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
-from torch.fx.experimental.proxy_tensor import make_fx
 
-from engine.deploy.peers import OP_BY_OP, TORCH_ATTENTION, Function, eager_body
+from engine.deploy.peers import OP_BY_OP, TORCH_ATTENTION, Function, eager_body, traced
 from engine.ir.attention import AttentionChain, attention_chain
 from engine.ir.attention_mask import FAR_BELOW, read_masking
 from engine.ir.builder import GraphBuilder
@@ -80,14 +79,11 @@ def attention_body(body: Graph, inputs: Tensors) -> Function | None:
         mask = fixed if form.fixed else _joined_mask(form, tensors)
         return _finished(form.back, tensors, _attend(form, evaluate(form.front, tensors, None), mask))
 
-    with torch.no_grad():
-        traced: Function = make_fx(run)(*inputs)
-    return traced
+    return traced(run, inputs)
 
 
 def _read_form(body: Graph) -> _Form | None:
-    chains = [attention_chain(body, index) for index, op in enumerate(body.ops) if op.kind == "matmul"]
-    found = [chain for chain in chains if chain is not None]
+    found = [chain for index in range(len(body.ops)) if (chain := attention_chain(body, index)) is not None]
     if len(found) != 1:
         return None
     (chain,) = found
@@ -95,7 +91,9 @@ def _read_form(body: Graph) -> _Form | None:
     operands = (*scores.inputs, values.inputs[1])
     path = _read_path(body, chain)
     front, back = _part(body, operands), _part(body, body.outputs, chain.values)
-    if path is None or front is None or back is None or len({body.ops[i].out.dtype for i in operands}) != 1:
+    if path is None or any(op.kind == "matmul" for op in back.ops):
+        return None
+    if len({body.ops[i].out.dtype for i in operands}) != 1:
         return None
     masks, scale = path
     rows, keys = scores.out.shape[-2:]
@@ -103,7 +101,7 @@ def _read_form(body: Graph) -> _Form | None:
     causal = bounds.exact and bounds.low == 0 and (bounds.high is None or bounds.high >= rows - 1)
     if bounds.exact and (causal or bounds.pairs(rows, keys) == rows * keys):
         masks = ()
-    hiding = _part(body, tuple(mask.index for mask in masks)) or front
+    hiding = _part(body, tuple(mask.index for mask in masks))
     fixed = all(position_values(body, mask.index) is not None for mask in masks)
     group = [body.ops[i].out for i in operands[1:]]
     grouped = len(scores.out.shape) > 3 and all(spec.strides[-3] == 0 and spec.shape[-3] > 1 for spec in group)
@@ -143,9 +141,8 @@ def _number(body: Graph, index: int) -> float | None:
     return float(op.attribute("value")) if op.kind == "constant" else None
 
 
-def _part(body: Graph, outputs: tuple[int, ...], given: int | None = None) -> Graph | None:
-    """The body up to these outputs; from the op `given` on, which becomes the last input. None where it is no part of
-    what the outputs need, or they need one of the ops that only lead to it."""
+def _part(body: Graph, outputs: tuple[int, ...], given: int | None = None) -> Graph:
+    """The body up to these outputs; from the op `given` on, which becomes the last input."""
     build = GraphBuilder()
     where = {index: build.input(body.ops[index].out) for index in body.inputs}
     if given is not None:
@@ -157,8 +154,6 @@ def _part(body: Graph, outputs: tuple[int, ...], given: int | None = None) -> Gr
         if index not in needed and index not in where:
             needed.add(index)
             stack.extend(body.ops[index].inputs)
-    if given is not None and any(body.ops[index].kind == "matmul" for index in needed):
-        return None
     for index in sorted(needed):
         op = body.ops[index]
         where[index] = build.append(replace(op, inputs=tuple(where[i] for i in op.inputs)))

@@ -21,13 +21,15 @@ from engine.capture.binding import BoundCall, bind_target
 from engine.codegen import illegal_because, is_generated, render
 from engine.deploy.attention_peer import body_of_peers
 from engine.deploy.comparing import changed_schedule, read_knobs
-from engine.deploy.deployment import Deployment, DeploymentError, KernelChoice, NoEvidenceError
+from engine.deploy.deployment import Deployment, DeploymentError, NoEvidenceError
+from engine.deploy.evidence import KernelChoice
 from engine.deploy.execution import CapturedRunner, assembling
 from engine.deploy.peers import Peer, peer_of
 from engine.deploy.signatures import Deployed, Unsuitable, deploy_call
 from engine.ir.kernel import Kernel
 from engine.ir.roofline import Ceilings, floor_us
-from engine.measure import ChannelClosed, Message, less_exact_than_eager, open_channel
+from engine.measure import ChannelClosed, Message, open_channel
+from engine.measure.checking import Rejected, check_once
 from engine.runtime import (
     BuildError,
     Case,
@@ -36,12 +38,10 @@ from engine.runtime import (
     allow_scratch_memory,
     bind_extern,
     bind_launch,
-    compare,
     compile_source,
     load_launcher,
     measure_ceilings,
     one_line,
-    poison,
     prepare_case,
     probe_us,
     read_context,
@@ -269,8 +269,8 @@ class Bench:
 
 def _wrong(launch: Launch, case: Case) -> str:
     """What is wrong with a kernel's outputs, or ""."""
-    poison(case.written, case.poison_byte)
-    launch()
-    found = compare(case.outputs, case.references)
-    failure = less_exact_than_eager(found, case.eager, [str(output.dtype) for output in case.outputs], case.rounding)
-    return failure.cause if failure else ""
+    try:
+        check_once(launch, case, case.references)
+    except Rejected as rejected:
+        return rejected.failure.cause
+    return ""

@@ -12,9 +12,7 @@ from dataclasses import dataclass, replace
 
 from engine.codegen import declined_because, illegal_because, is_generated
 from engine.deploy.controls import ControlsHere
-from engine.deploy.evidence import PREDICTED, Evidence, Source, evidence_lines, pin_lines
-from engine.deploy.evidence import KernelChoice as KernelChoice
-from engine.deploy.evidence import regime_of as regime_of
+from engine.deploy.evidence import PREDICTED, Evidence, KernelChoice, Source, evidence_lines, pin_lines, regime_of
 from engine.deploy.forks import ForkChoice, ForkSource, FoundGrouping, grouping_candidates
 from engine.deploy.in_place import RecordedGraph, chosen_in_place, graph_of_run
 from engine.ir.kernel import Kernel

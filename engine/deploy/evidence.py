@@ -14,6 +14,7 @@ from enum import StrEnum
 
 from engine.codegen import acf_of, illegal_because, offered_schedules
 from engine.deploy.controls import ControlsHere, controls_unusable_because
+from engine.deploy.pinning import in_place_of
 from engine.events import Compared
 from engine.ir.kernel import Kernel
 from engine.prior import Prior, features
@@ -158,12 +159,15 @@ def pin_lines(
     kernel: Kernel, store: Store, context_key: str, target: Target, controls: ControlsHere | None = None
 ) -> list[Evidence]:
     """The pin in force for the kernel in this context, with its own measured time if there is one."""
-    for stored in store.pins():
-        if stored.pin.kernel_key == kernel.key and stored.context_key == context_key:
-            schedule = stored.pin.schedule
-            illegal = illegal_because(kernel, schedule, target) or _unusable(schedule, store, context_key, controls)
-            measured = store.deploy(kernel.key, schedule, context_key) or store.ranking(
-                kernel.key, schedule, context_key
-            )
-            return [Evidence(Source.PIN, schedule, measured.us if measured else None, illegal)]
-    return []
+    stored = in_place_of(store, kernel.key, context_key)
+    if stored is None:
+        return []
+    schedule = stored.pin.schedule
+    illegal = illegal_because(kernel, schedule, target) or _unusable(schedule, store, context_key, controls)
+    return [Evidence(Source.PIN, schedule, us_alone(kernel.key, schedule, store, context_key), illegal)]
+
+
+def us_alone(kernel_key: str, schedule: Schedule, store: Store, context_key: str) -> float | None:
+    """The time of a schedule of the kernel alone, in us: in the deploy regime, else the ranking one."""
+    found = store.deploy(kernel_key, schedule, context_key) or store.ranking(kernel_key, schedule, context_key)
+    return found.us if found is not None else None

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from engine.codegen import illegal_because
 from engine.deploy.controls import ControlsHere
-from engine.deploy.evidence import PREDICTED, Evidence, KernelChoice, Source, regime_of
+from engine.deploy.evidence import PREDICTED, Evidence, KernelChoice, Source, regime_of, us_alone
 from engine.store import Store
 from engine.vocabulary import Regime, Schedule, Target
 
@@ -97,6 +97,5 @@ def _moved(
 ) -> KernelChoice:
     """The kernel with its schedule of the graph, beside what is best alone."""
     key = item.kernel.key
-    alone = store.deploy(key, schedules[key], context_key) or store.ranking(key, schedules[key], context_key)
-    line = Evidence(Source.IN_PLACE, schedules[key], alone.us if alone is not None else None)
+    line = Evidence(Source.IN_PLACE, schedules[key], us_alone(key, schedules[key], store, context_key))
     return replace(item, chosen=line, lines=(line, *item.lines), runner_up=own[key])

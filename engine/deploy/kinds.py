@@ -14,13 +14,13 @@ import threading
 import types
 import weakref
 from collections.abc import Collection, Iterable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
+from engine.capture.folders import STANDARD, in_packages
 from engine.deploy.watching import ABSENT
 
 PLAIN = frozenset(
@@ -29,7 +29,6 @@ PLAIN = frozenset(
 _PLAIN_TENSORS = frozenset({torch.Tensor, nn.Parameter})
 """Classes of tensors that do what torch's operations say."""
 _LIBRARIES = frozenset({"torch", "numpy", "triton", *sys.stdlib_module_names}) - {"__main__"}
-_STANDARD_FOLDER = str(Path(functools.__file__).parent)
 CLOSED = frozenset({"logging", "threading", "_thread", "inspect", "ast"})
 """What of the standard library is no part of a computation: see `changes_unseen` for what of it is."""
 _CHANGE_UNSEEN = frozenset({"multiprocessing", "concurrent", "asyncio", "threading", "ctypes", "_ctypes"})
@@ -41,7 +40,7 @@ _ASKS_OF_LOCKS = frozenset({"locked", "acquire"})
 _ASKS_OF_LOGGERS = frozenset({"level", "disabled", "isEnabledFor", "getEffectiveLevel", "hasHandlers", "handlers"})
 _DRAW = (random.Random, np.random.Generator, np.random.RandomState, np.random.BitGenerator, torch.Generator)
 _OF_C = (ctypes._SimpleCData, ctypes.Structure, ctypes.Union, ctypes.Array, ctypes._Pointer)
-BYTES = frozenset({np.ndarray, bytearray, array.array, memoryview, io.StringIO, io.BytesIO})
+BYTES = (np.ndarray, bytearray, array.array, memoryview, io.StringIO, io.BytesIO)
 """Kinds that count by the bytes in them; those of the user's own class do otherwise."""
 UNREAD = frozenset(
     {
@@ -112,16 +111,12 @@ def root_of(kind: type) -> str:
 
 def is_installed(function: types.FunctionType) -> bool:
     """Whether the function is of an installed package, rather than the user's own; code may be made of a text there."""
-    return _in_packages(f"{function.__code__.co_filename} {function.__globals__.get('__file__')}")
+    return in_packages(f"{function.__code__.co_filename} {function.__globals__.get('__file__')}")
 
 
 def is_installed_class(kind: type) -> bool:
     """The same of a class."""
-    return _in_packages(str(getattr(sys.modules.get(kind.__module__), "__file__", None)))
-
-
-def _in_packages(file: str) -> bool:
-    return "site-packages" in file or "dist-packages" in file
+    return in_packages(str(getattr(sys.modules.get(kind.__module__), "__file__", None)))
 
 
 def in_library(module: object) -> bool:
@@ -135,7 +130,7 @@ def _is_library(root: str) -> bool:
         return False
     # a file of the user's may be called as a module of Python's
     file = getattr(sys.modules.get(root), "__file__", None)
-    return root in ("torch", "numpy", "triton") or not file or file.startswith(_STANDARD_FOLDER) or "dynload" in file
+    return root in ("torch", "numpy", "triton") or not file or file.startswith(STANDARD) or "dynload" in file
 
 
 def is_library(owner: object) -> bool:

@@ -86,6 +86,11 @@ def eager_body(body: Graph, inputs: Sequence[torch.Tensor]) -> Function:
     def run(*tensors: torch.Tensor) -> list[torch.Tensor]:
         return evaluate(body, tensors, None)
 
+    return traced(run, inputs)
+
+
+def traced(function: Function, inputs: Sequence[torch.Tensor]) -> Function:
+    """What the function calls of torch on these inputs, as a graph without Python between the calls."""
     with torch.no_grad():
-        traced: Function = make_fx(run)(*inputs)
-    return traced
+        graph: Function = make_fx(function)(*inputs)
+    return graph

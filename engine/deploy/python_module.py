@@ -17,7 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from engine.codegen import GLUON, Argument, KernelSource, acf_of, is_generated, render
-from engine.deploy.deployment import Deployment, KernelChoice
+from engine.deploy.deployment import Deployment
+from engine.deploy.evidence import KernelChoice
 from engine.deploy.python_template import HEAD, PROGRAM, TAIL
 from engine.deploy.torch_text import dtype_text, graph_lines
 from engine.ir.graph import TensorSpec

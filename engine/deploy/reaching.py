@@ -12,12 +12,10 @@ as it is: what these keep for themselves isn't looked into.
 
 from __future__ import annotations
 
-import array
 import builtins
 import collections
 import contextvars
 import functools
-import io
 import operator
 import sys
 import threading
@@ -162,7 +160,7 @@ class Reach:
             self._enter_other(value, name)
 
     def _enter_other(self, value: Any, name: str) -> None:
-        if isinstance(value, np.ndarray | np.generic | bytearray | array.array | memoryview | io.StringIO | io.BytesIO):
+        if isinstance(value, (*BYTES, np.generic)):
             self._bytes(value, name)
         elif isinstance(value, contextvars.ContextVar | threading.local):
             self._refuse_kind(value, name)

@@ -14,9 +14,7 @@ import torch
 from torch import nn
 
 from engine.deploy.restoring import Holder, contents
-from engine.deploy.watching import ABSENT, Watch
-
-_OF_FUNCTIONS = ("__code__", "__defaults__", "__kwdefaults__")
+from engine.deploy.watching import ABSENT, OF_FUNCTIONS, Watch
 
 
 class Record:
@@ -74,7 +72,7 @@ class Record:
     def function(self, function: types.FunctionType) -> None:
         """Code and defaults of a function."""
         self.watch.add_function(function)
-        self._hold_attributes(function, {part: getattr(function, part) for part in _OF_FUNCTIONS})
+        self._hold_attributes(function, {part: getattr(function, part) for part in OF_FUNCTIONS})
 
     def cell(self, name: str, cell: types.CellType, content: object) -> None:
         """A variable of a closure; one that is none yet is held alone."""

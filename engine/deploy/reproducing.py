@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shlex
 
+from engine.deploy.pinning import in_place_of
 from engine.store import Store
 from engine.vocabulary import Regime, Schedule, is_kernel_target
 
@@ -28,8 +29,8 @@ def measuring_command(store: Store, kernel_key: str, context_key: str, schedule:
 
 def _deployed(store: Store, kernel_key: str, context_key: str) -> Schedule | None:
     """What the kernel would be launched with, of which another one is a change."""
-    for stored in store.pins():
-        if (stored.pin.kernel_key, stored.context_key) == (kernel_key, context_key):
-            return stored.pin.schedule
+    stored = in_place_of(store, kernel_key, context_key)
+    if stored is not None:
+        return stored.pin.schedule
     best = store.best(kernel_key, context_key, Regime.DEPLOY) or store.best(kernel_key, context_key, Regime.RANKING)
     return best.schedule if best is not None else None

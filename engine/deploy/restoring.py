@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import array
 import collections
 import functools
 import io
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from engine.deploy.kinds import content_of
+from engine.deploy.kinds import BYTES, content_of
 from engine.deploy.watching import ABSENT, raw
 
 _COMPARED = (int, float, bool, str, types.NoneType, complex, bytes, torch.dtype, torch.device)
@@ -83,7 +82,7 @@ def _restored(holder: Holder) -> Iterator[str]:
             yield holder.name
     elif isinstance(item, list | set | collections.deque):
         yield from _restored_items(holder)
-    elif isinstance(item, np.ndarray | bytearray | array.array | memoryview | io.StringIO | io.BytesIO):
+    elif isinstance(item, BYTES):
         yield from _restored_bytes(holder)
     elif isinstance(item, dict):
         yield from _restored_names(holder)
@@ -121,9 +120,8 @@ def _restored_names(holder: Holder) -> Iterator[str]:
 def _restored_bytes(holder: Holder) -> Iterator[str]:
     """In the same memory wherever that has the size, as others may look into it."""
     item, kept = holder.item, holder.kept
-    old = raw(kept) if isinstance(item, np.ndarray) else None
     if isinstance(item, np.ndarray):
-        if raw(item) == old:
+        if raw(item) == raw(kept):
             return
         _put_into_array(item, kept)
     elif isinstance(item, io.StringIO | io.BytesIO):

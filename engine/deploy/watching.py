@@ -35,7 +35,9 @@ _ABOUT_TENSORS: tuple[Callable[[torch.Tensor], Any], ...] = (
 )
 """What of a tensor makes it another for a kernel; the address first, as it changes most."""
 _BUILT_IN = frozenset({dict, OrderedDict})
-_ABOUT_FUNCTIONS = tuple(map(operator.attrgetter, ("__code__", "__defaults__", "__kwdefaults__")))
+OF_FUNCTIONS = ("__code__", "__defaults__", "__kwdefaults__")
+"""What of a function makes it another one, besides what is looked at in its own way."""
+_ABOUT_FUNCTIONS = tuple(map(operator.attrgetter, OF_FUNCTIONS))
 
 
 def about(tensor: torch.Tensor) -> tuple[object, ...]:

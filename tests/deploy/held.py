@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 import functools
-import warnings
-from collections.abc import Callable
 from typing import Any
 
 import torch
 
 import engine
 from tests.deploy.changing import CHANGING
-
-
-def told(work: Callable[[], Any]) -> tuple[Any, list[str]]:
-    """What the work returns, and what it warned of."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        result = work()
-    return result, [str(one.message) for one in caught if "emmy" in str(one.message)]
+from tests.deploy.hearing import told
 
 
 def changed_held() -> dict[str, list[Any]]:

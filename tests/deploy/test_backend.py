@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
 import tomllib
 from importlib import import_module
 from pathlib import Path
@@ -20,6 +17,7 @@ from engine.ir.plan import Program
 from engine.store import Store, copy_database
 from engine.vocabulary import Schedule
 from tests.deploy.changing import CHANGING
+from tests.deploy.programs import printed_by
 from tests.tune.fake_device import FakeDevice
 from tests.tune.rig import tune_with
 
@@ -31,15 +29,8 @@ CODE = "F.gelu(F.linear(torch.randn(8, 16), torch.randn(32, 16), torch.randn(32)
 
 
 def in_interpreter(**parts: Path | str) -> dict[str, Any]:
-    environment = {**os.environ, "TRITON_INTERPRET": "1", "XDG_DATA_HOME": str(ROOT / "no such folder")}
     words = [str(word) for part in parts.items() for word in part]
-    command = [sys.executable, "-m", "tests.deploy.interpreted", *words]
-    done = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=LIMIT_S, check=False
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    return printed_by("-m", "tests.deploy.interpreted", *words, limit_s=LIMIT_S)
 
 
 @pytest.fixture(scope="module")

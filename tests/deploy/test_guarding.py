@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import copy
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,6 +18,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import engine
 from engine.deploy.guarding import Guard, ambient, is_transformed, unsuitable
+from tests.deploy.hearing import heard
 
 FACTOR = 2.0
 
@@ -204,11 +204,10 @@ def test_a_tensor_that_no_kernel_takes_runs_in_eager_with_one_warning(what: str)
     tensor, word = ODD[what]
     assert word in unsuitable([torch.ones(2), tensor])
     assert unsuitable([torch.ones(2), nn.Parameter(torch.ones(2))]) == ""
-    with warnings.catch_warnings(record=True) as warned:
-        warnings.simplefilter("always")
+    with heard() as sentences:
         call = engine.compile(lambda x: x * 2.0, (tensor,))
         results = [call(tensor) for _ in range(2)]
-    (said,) = [str(one.message) for one in warned if "emmy" in str(one.message)]
+    (said,) = sentences
     assert f"in eager: a tensor among its arguments is of the kind {word}" in said
     assert all(type(result) is type(tensor * 2.0) and result.layout == tensor.layout for result in results)
 

@@ -8,19 +8,14 @@ import contextvars
 import copy
 import ctypes
 import itertools
-import json
 import logging
 import math
 import operator
-import os
 import random
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,9 +29,9 @@ from engine.capture.binding import bind_target
 from engine.deploy.guarding import Guard
 from engine.deploy.kinds import typed
 from engine.deploy.reaching import LARGEST
+from tests.deploy.programs import printed_by
 from tests.deploy.ways import CHANGES, VALUES_ONLY, WAYS, the_tensor
 
-ROOT = Path(__file__).parents[2]
 LIMIT_S = 1500
 """Many captures, on a machine whose cores others use too."""
 pytestmark = pytest.mark.timeout(LIMIT_S + 20)
@@ -45,14 +40,7 @@ pytestmark = pytest.mark.timeout(LIMIT_S + 20)
 @pytest.fixture(scope="module")
 def found() -> dict[str, Any]:
     """One process for all: each change is captured anew, and loading torch's compiler takes longer."""
-    environment = {**os.environ, "XDG_DATA_HOME": str(ROOT / "no such folder")}
-    command = [sys.executable, "-m", "tests.deploy.reached"]
-    done = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=LIMIT_S, check=False
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    printed: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return printed
+    return printed_by("-m", "tests.deploy.reached", limit_s=LIMIT_S)
 
 
 @pytest.mark.parametrize("change", CHANGES)

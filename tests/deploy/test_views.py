@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from engine.ir import Graph, GraphBuilder, TensorSpec
 from engine.ir.plan import Program
+from tests.deploy.programs import printed_by
 from tests.deploy.test_python_module import exported, run_alone
 
-ROOT = Path(__file__).parents[2]
 ROUNDING = 2e-6
 HALF_ROUNDING = 1e-2
 LIMIT_S = 280
@@ -23,13 +19,7 @@ pytestmark = pytest.mark.timeout(LIMIT_S + 20)
 
 @pytest.mark.slow
 def test_equal_kernels_read_each_their_own_place() -> None:
-    environment = {**os.environ, "TRITON_INTERPRET": "1", "XDG_DATA_HOME": str(ROOT / "no such folder")}
-    command = [sys.executable, "-W", "ignore", "-m", "tests.deploy.views"]
-    done = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=LIMIT_S, check=False
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    found = json.loads(done.stdout.splitlines()[-1])
+    found = printed_by("-W", "ignore", "-m", "tests.deploy.views", limit_s=LIMIT_S)
     assert {"chunk", "LSTM", "GRU", "MultiheadAttention"} < set(found)
     for name, errors in found.items():
         allowed = HALF_ROUNDING if "float16" in name else ROUNDING

@@ -31,7 +31,8 @@ from engine.capture.binding import bind_target
 from engine.capture.target import ModelTarget
 from engine.codegen import illegal_because, render
 from engine.deploy import Source
-from engine.deploy.deployment import Deployment, KernelChoice
+from engine.deploy.deployment import Deployment
+from engine.deploy.evidence import KernelChoice
 from engine.deploy.execution import CapturedRunner
 from engine.deploy.signatures import Deployed, deploy_call
 from engine.runtime import read_context
