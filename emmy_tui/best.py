@@ -28,11 +28,9 @@ def best_path(snapshot: Snapshot, root: str) -> list[str]:
     if row is None or row.best_us is None:
         return []
     kernel = snapshot.kernels.get(row.kernel)
-    return best_sum_path(snapshot, root) if kernel is None else leaf_path(snapshot, root, *_best(kernel))
-
-
-def _best(kernel: KernelRow) -> tuple[str, str]:
-    return kernel.best_schedule, kernel.best_node
+    if kernel is None:
+        return best_sum_path(snapshot, root)
+    return leaf_path(snapshot, root, kernel.best_schedule, kernel.best_node)
 
 
 def leaf_path(snapshot: Snapshot, root: str, schedule: str, leaf: str = "") -> list[str]:

@@ -71,25 +71,28 @@ class DatabaseSource:
             badges.append("CAN'T READ")
         elif self._replaced:
             badges.append("FILE REPLACED")
-        last_at = self._last_at  # the reader's thread sets it
-        silent = self._clock() - last_at if last_at is not None else 0.0
-        if silent > SILENT_S and not self._frozen and not self.reading:
+        silent = self._silent_s
+        if silent is not None and silent > SILENT_S:
             badges.append(f"WRITER SILENT {silent_words(silent)}")
         return tuple(badges)
 
     @property
+    def _silent_s(self) -> float | None:
+        """Seconds since the followed run said something; None while it owes no word, before everything was read, and in
+        a frozen copy, which can't tell: its run may go on elsewhere."""
+        last_at = self._last_at  # the reader's thread sets it
+        return None if last_at is None or self.reading or self._frozen else max(0.0, self._clock() - last_at)
+
+    @property
     def heard_s(self) -> float | None:
         """Up to SILENT_S: from then on nobody knows whether the writer is still there."""
-        last_at = self._last_at
-        heard = None if last_at is None or self.reading or self._frozen else max(0.0, self._clock() - last_at)
-        return heard if heard is not None and heard <= SILENT_S else None
+        silent = self._silent_s
+        return silent if silent is not None and silent <= SILENT_S else None
 
     @property
     def lost(self) -> bool:
-        """A frozen copy can't tell: its run may go on elsewhere."""
-        last_at = self._last_at
-        known = last_at is not None and not self.reading and not self._frozen
-        return known and self._clock() - (last_at or 0.0) > GONE_S
+        silent = self._silent_s
+        return silent is not None and silent > GONE_S
 
     @property
     def unwritable(self) -> str:
@@ -211,9 +214,7 @@ class DatabaseSource:
                 shown = runs[-1].id
                 kernels = KnownKernels()
                 for run in runs[:-1]:
-                    for event in store.events_of(run.id):
-                        kernels.note(event, run.context_key)
-                        yield event
+                    yield from kernels.noted(store.events_of(run.id), run.context_key)
                 yield from self._followed(store, runs[-1], over, kernels)
             yield from kernels.news(store)
             self._up_to_now()
@@ -235,9 +236,7 @@ class DatabaseSource:
                 self._up_to_now()
             return over() or newer()
 
-        for event in store.follow(run.id, poll_s=POLL_S, stop=stop):
-            kernels.note(event, run.context_key)
-            yield event
+        yield from kernels.noted(store.follow(run.id, poll_s=POLL_S, stop=stop), run.context_key)
         if looks < 2:
             yield from kernels.events(store)
 
@@ -336,7 +335,5 @@ def recorded_events(path: Path) -> Iterator[Event]:
     with Store.open(path, read_only=True) as store:
         kernels = KnownKernels()
         for run in latest_runs(store):
-            for event in store.events_of(run.id):
-                kernels.note(event, run.context_key)
-                yield event
+            yield from kernels.noted(store.events_of(run.id), run.context_key)
         yield from kernels.events(store)

@@ -8,7 +8,7 @@ run tells, whose rows were imported or merged, are listed beside the others: how
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -62,7 +62,13 @@ class KnownKernels:
         self._told: dict[str, tuple[float | None, str]] = {}
         self._at = 0.0
 
-    def note(self, event: Event, context_key: str) -> None:
+    def noted(self, told: Iterable[Event], context_key: str) -> Iterator[Event]:
+        """The events of a run in this context as they come, each kept in mind."""
+        for event in told:
+            self._note(event, context_key)
+            yield event
+
+    def _note(self, event: Event, context_key: str) -> None:
         self._at = event.at
         if isinstance(event, KernelFound):
             self._contexts[event.kernel] = context_key

@@ -44,9 +44,10 @@ class RunClock:
         """Up to `now`, or to the last event; None before the first run has started."""
         if not self._started:
             return None
-        going = self._since is not None
-        gone = self._gone + (max(0.0, max(now or 0.0, self._last) - self._since) if self._since is not None else 0.0)
-        if going or self._shown - gone < NEWS_S:
+        gone, since = self._gone, self._since
+        if since is not None:
+            gone += max(0.0, max(now or 0.0, self._last) - since)
+        if since is not None or self._shown - gone < NEWS_S:
             gone = max(gone, self._shown)
         self._shown = gone
         return gone

@@ -103,8 +103,7 @@ class VariantsTab(Tab):
         row = self.list.current_row()
         if row is None:
             return Row(pinned=False)
-        name = known_name(row.kernel, row.label, self.view.snapshot)
-        return Row(name, (row.kernel, row.context) in self._pinned)
+        return Row(self._called(row), (row.kernel, row.context) in self._pinned)
 
     @property
     def contexts(self) -> int:
@@ -339,8 +338,7 @@ class VariantsTab(Tab):
         return full if len(full) + 8 <= self.app.size.width else f"Pin {name}: {short_words(row.schedule)}"
 
     def _called(self, row: Candidate) -> str:
-        known = self.view.snapshot.kernels.get(row.kernel)
-        return kernel_name(known, self.view.snapshot) if known else row.label
+        return known_name(row.kernel, row.label, self.view.snapshot)
 
     def action_unpin(self) -> None:
         self._with_row(lambda row: self._pinning.unpin(self._called(row), row.kernel, row.context))

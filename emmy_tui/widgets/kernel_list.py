@@ -91,8 +91,8 @@ class Columns:
         if (floors and width < 90) or "first" in without:
             first = 0
         state = 10 if width >= 90 else 3
-        columns = cls(0, 0, 4, 4, 7, share, floor, first, ranking, change, state)
         widths = (4, 4, 7, share, floor, first, ranking, change, state)
+        columns = cls(0, 0, *widths)
         rest = max(12, width - 2 - sum(widths) - sum(width > 0 for width in widths) - 1)
         most = rest * 5 // 12 if alike else rest * 6 // 11
         label = min(max(6, longest), max(6, most))
@@ -204,6 +204,7 @@ class KernelList(ListPanel):
         self.reversed = False
         self.following = True
         """Whether the list scrolls to the cursor, which is always on the shown kernel; until a person scrolls away."""
+        self._laid: tuple[tuple[object, ...], Columns] | None = None
 
     def title(self) -> Line:
         return titled("Kernels")
@@ -227,8 +228,19 @@ class KernelList(ListPanel):
         return header_line(self._columns(width), self.view.glyphs)
 
     def _columns(self, width: int) -> Columns:
+        """The columns, laid out anew where the width changed, what the kernels are called, or that floors are known: a
+        painting asks for them several times."""
+        rows = self.view.snapshot.kernels.values()
+        floors = any(row.floor_us is not None for row in rows)
+        names = tuple((row.label, row.shape) for row in rows)
+        of = (width, floors, self.view.glyphs, names)
+        if self._laid is None or self._laid[0] != of:
+            self._laid = of, self._laid_out(width, floors)
+        return self._laid[1]
+
+    def _laid_out(self, width: int, floors: bool) -> Columns:
+        """The columns that fit; those of DROPPED go before two names look alike."""
         snapshot = self.view.snapshot
-        floors = any(row.floor_us is not None for row in snapshot.kernels.values())
         longest, alike = longest_label(snapshot), bool(equal_labels(snapshot))
         columns = Columns.of(width, longest, alike=alike, floors=floors)
         for number in range(1, len(DROPPED) + 1):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from pathlib import PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from textual.message import Message
@@ -16,14 +16,13 @@ from emmy_tui.view import View
 from emmy_tui.widgets.braille import Canvas
 from emmy_tui.widgets.kernel_name import suffixed, told_apart
 from emmy_tui.widgets.panel import ListPanel, Panel, titled
+from engine.prior import models_path
 
 if TYPE_CHECKING:
     from engine.deploy import PriorReport
     from engine.deploy.prior_report import KernelTrust, PredictedPair
 
 AXIS = 7
-MODELS_SUFFIX = ".models.npz"
-"""What is added to a database's name for the file of its models."""
 WORST = 50
 
 
@@ -85,7 +84,7 @@ def missing_model(view: View, report: PriorReport) -> str:
     if fitted is None or fitted.version in (report.learned, report.version):
         return ""
     which = "the shipped model" if report.shipped else report.version
-    file = f"{PurePath(view.database).name}{MODELS_SUFFIX}" if view.database else "the models file"
+    file = models_path(Path(view.database)).name if view.database else "the models file"
     return f"{which} is shown: {file} with {fitted.version.rpartition('-')[0]} is missing"
 
 

@@ -81,9 +81,8 @@ def _sum_parts(view: View) -> list[Line]:
     of = f" {name}" if name else ""
     so_far = " so far" if ended_early(view) else ""
     parts: list[Line] = [[(f"{glyphs.total} best {fmt.us(program_sum_us(snapshot))} us{of}{so_far}", Tone.PLAIN)]]
-    every = every_program_us(snapshot)
-    if every is not None:
-        parts.append([(f"{glyphs.total} {fmt.us(every)} us {len(snapshot.programs)} programs", Tone.PLAIN)])
+    if every_program_us(snapshot) is not None:
+        parts.append([(sum_text(view), Tone.PLAIN)])
     return [*parts, *_assembled_parts(snapshot)]
 
 

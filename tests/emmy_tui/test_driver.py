@@ -48,8 +48,6 @@ def said(messages: list[Message]) -> list[str]:
 )
 @pytest.mark.parametrize("apiece", [False, True])
 def test_what_bytes_are_as_keys(data: bytes, keys: list[str], apiece: bool, caplog: pytest.LogCaptureFixture) -> None:
-    if data.startswith(b"\x1bb"):
-        keys = ["ctrl+left"]
     keyboard = Keyboard(lambda character: character == "b")
     read = [bytes((byte,)) for byte in data] if apiece else [data]
     with caplog.at_level(logging.CRITICAL):
