@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.cli.eval_acf_searches import ControlsSearch, controls_searches
+from engine.cli.eval_acf_searches import ControlsSearch, controls_searches, file_name
 from engine.codegen import acf_of
 from engine.events import Compared as Comparison
 from engine.store import KernelVariants, Store, VariantRow, pareto_front
@@ -86,7 +86,7 @@ def _rows(kernel: KernelVariants, names: dict[str, str], compared: Comparison | 
         found.append(
             ControlsRow(
                 sha256=acf,
-                name=names.get(acf, acf[:12]) if acf else "none",
+                name=file_name(acf, names),
                 best_us=us,
                 regime=str(first.regime or "") if first else "",
                 ratio=plain.best_us / us if plain and plain.best_us and us else None,
@@ -124,7 +124,7 @@ def _sentence(rows: tuple[ControlsRow, ...], compared: Comparison | None, names:
         return f"no controls win: none of {compared.tried} tried is faster beyond the noise; {control}"
     at = compared.schedules.index(compared.chosen) - 1
     return (
-        f"{names.get(acf, acf[:12])} wins: {1 / compared.ratios[at]:.3f}x the best without in {compared.processes} "
+        f"{file_name(acf, names)} wins: {1 / compared.ratios[at]:.3f}x the best without in {compared.processes} "
         f"fresh processes, p {compared.p_values[at]:.1e} corrected for {compared.tried} tried, "
         f"d {compared.effects[at]:.1f}; {control}"
     )

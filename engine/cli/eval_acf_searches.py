@@ -111,9 +111,9 @@ def _search(
         failed=told.failed,
         best_without_us=told.best_us(False),
         best_with_us=told.best_us(True),
-        used=_named(_file_in(ended.best_schedule), names) if ended and ended.best_schedule else "",
+        used=file_name(_file_in(ended.best_schedule), names) if ended and ended.best_schedule else "",
         used_us=ended.best_us if ended else None,
-        set_aside=tuple((_named(file, names), cause) for file, of, cause in aside if of == kernel),
+        set_aside=tuple((file_name(file, names), cause) for file, of, cause in aside if of == kernel),
     )
 
 
@@ -142,5 +142,6 @@ def _file_in(schedule: str) -> str:
     return next((word[len(KNOB_TEXT) :] for word in schedule.split() if word.startswith(KNOB_TEXT)), "")
 
 
-def _named(sha256: str, names: Mapping[str, str]) -> str:
+def file_name(sha256: str, names: Mapping[str, str]) -> str:
+    """What people call a controls file, or the absence of one ("")."""
     return names.get(sha256) or sha256[:12] if sha256 else NO_FILE

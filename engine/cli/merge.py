@@ -52,13 +52,11 @@ def printable_lines(lines: list[str]) -> str:
 
 def _counts(one: Merged) -> str:
     # A pin that was set and ended, or that a later one took the place of, is an act and no pin in force.
-    parts = ((one.runs, "run"), (one.kernels, "kernel"), (one.candidates, "result"), (one.pins, "act of pinning"))
-    return ", ".join(f"{count} new {_plural(name) if count != 1 else name}" for count, name in parts)
-
-
-def _plural(name: str) -> str:
-    first, *rest = name.split(" ", 1)
-    return " ".join([f"{first}s", *rest])
+    parts = (
+        *((one.runs, "run", "runs"), (one.kernels, "kernel", "kernels"), (one.candidates, "result", "results")),
+        (one.pins, "act of pinning", "acts of pinning"),
+    )
+    return ", ".join(f"{count} new {single if count == 1 else several}" for count, single, several in parts)
 
 
 def _record(one: Merged) -> dict[str, object]:

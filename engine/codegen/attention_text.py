@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from engine.codegen.attention_facts import AttentionFacts, Loaded
 from engine.codegen.attention_prologue import computed_tile
 from engine.codegen.emit import Axis, Emitter, IndexSpace, Value
-from engine.codegen.expressions import POINTER_TYPE, TRITON_TYPE, Operand
+from engine.codegen.expressions import TRITON_TYPE, Operand
 from engine.codegen.family import Values
 from engine.codegen.frames import broadcast_frame, index_text, whole_frame
-from engine.codegen.module_text import module_text, pointer_arguments
+from engine.codegen.module_text import descriptor_type, module_text, pointer_arguments
 from engine.codegen.source import Argument, KernelSource
 from engine.ir.attention_mask import Condition
 
@@ -92,8 +92,7 @@ class _Writer:
         for name, loaded, block in self._described():
             assert loaded.rows is not None
             position = self.facts.body.inputs.index(loaded.source)
-            dtype = POINTER_TYPE[self.facts.dtype][1:]
-            kind = f"tensordesc<{dtype}[{block[0]},{block[1]}]>"
+            kind = descriptor_type(self.facts.dtype, block)
             rows = loaded.rows
             arguments.append(Argument(name, "input", position, kind, block, rows.shape, rows.strides, rows.offset))
         return tuple(arguments)

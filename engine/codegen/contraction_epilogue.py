@@ -76,7 +76,7 @@ class EpilogueWriter:
         self.parts = self._halves() if self._is_halved() else (self.space,)
         frame = whole_frame(self.elements)
         names = frozenset(axis.name for axis in axes)
-        for name, index in zip(accumulators, (facts.matmul, *(i for i, _ in facts.siblings)), strict=True):
+        for name, index in zip(accumulators, facts.matmuls, strict=True):
             emitter.fix(index, Value(self._shaped(name), facts.accumulator, names), frame, self.space.name)
         emitter.special = self._special
         for output in facts.outputs:
@@ -89,7 +89,6 @@ class EpilogueWriter:
     def _write_stored(self, accumulators: Sequence[str]) -> None:
         """The same where TMA stores the tile: each part is computed, and then stored while the next one is."""
         facts, emitter, width = self.facts, self.emitter, self.block_n // self.stores
-        matmuls = (facts.matmul, *(index for index, _ in facts.siblings))
         parts = []
         for name in accumulators:
             lines, names = parts_text(name, (self.block_m, self.block_n), self.stores)
@@ -108,7 +107,7 @@ class EpilogueWriter:
         for number, (space, axis, start) in enumerate(zip(self.parts, columns, starts, strict=True)):
             if facts.computes and self.stores > 1:
                 emitter.line(f"{axis.name} = {start} + tl.arange(0, {width})[None, :]")
-            for names, index in zip(parts, matmuls, strict=True):
+            for names, index in zip(parts, facts.matmuls, strict=True):
                 held = Value(names[number], facts.accumulator, frozenset({self.rows.name, axis.name}))
                 emitter.fix(index, held, frame, space.name)
             for output in facts.outputs:

@@ -101,10 +101,14 @@ class ContractionFacts:
         return (self.left, *(right for part in self.parts for right in part.rights))
 
     @property
+    def matmuls(self) -> tuple[int, ...]:
+        """The matmuls whose tiles one epilogue takes, in order."""
+        return (self.matmul, *(index for index, _ in self.siblings))
+
+    @property
     def computes(self) -> bool:
         """Whether an epilogue computes something of the products before they are stored."""
-        matmuls = {self.matmul, *(index for index, _ in self.siblings)}
-        return any(output.index not in matmuls for output in self.outputs)
+        return any(output.index not in self.matmuls for output in self.outputs)
 
     @property
     def element_bytes(self) -> int:

@@ -9,7 +9,6 @@ from engine.codegen.contraction_stores import store_bytes, store_rules
 from engine.codegen.dot_rules import (
     SMALLEST_SIDE,
     TILE_ELEMENTS,
-    TMA_SIDE,
     WGMMA_ROWS,
     Check,
     deeper_than_loop,
@@ -20,6 +19,7 @@ from engine.codegen.dot_rules import (
     too_deep_pipeline,
     too_many_accumulators,
     too_much_shared,
+    too_wide_block,
     values_up_to,
     wgmma_warps,
 )
@@ -137,8 +137,8 @@ def _descriptor_block(facts: ContractionFacts, operand: Operand, block: tuple[in
     matrix = operand.matrix
     if matrix is None:
         return None
-    if max(block) > TMA_SIDE:
-        return f"A TMA block of {block[0]} x {block[1]} has more than {TMA_SIDE} elements along an axis."
+    if too_wide := too_wide_block(*block):
+        return too_wide
     inner = block[0] if matrix.transposed else block[1]
     if inner * facts.element_bytes < 16:
         return f"A TMA block's rows of {inner} elements are shorter than 16 bytes."

@@ -11,9 +11,9 @@ spills in halves, 255 and 88 bytes spilled at once).
 from __future__ import annotations
 
 from engine.codegen.contraction_facts import ContractionFacts, tiles_of
-from engine.codegen.dot_rules import TMA_CAPABILITY, TMA_SIDE, Check
-from engine.codegen.expressions import POINTER_TYPE
+from engine.codegen.dot_rules import NEEDS_TMA, TMA_CAPABILITY, Check, too_wide_block
 from engine.codegen.family import Rule, Values
+from engine.codegen.module_text import descriptor_type
 from engine.codegen.outputs import Output
 from engine.codegen.source import Argument
 from engine.codegen.tile_groups import halves_text
@@ -71,7 +71,7 @@ def store_bytes(facts: ContractionFacts, v: Values) -> int:
 def store_argument(facts: ContractionFacts, output: Output, block: tuple[int, int], parts: int) -> Argument:
     """The descriptor of an output: rows of all products of the batch, one below the other."""
     shown = (block[0], block[1] // parts)
-    kind = f"tensordesc<{POINTER_TYPE[output.spec.dtype][1:]}[{shown[0]},{shown[1]}]>"
+    kind = descriptor_type(output.spec.dtype, shown)
     shape, strides = (facts.batch * facts.m, facts.n), (facts.n, 1)
     return Argument(_name(output), "output", output.position, kind, shown, shape, strides)
 
@@ -118,10 +118,10 @@ def _law(facts: ContractionFacts, target: Target) -> Check:
         m, n = int(v["BLOCK_M"]), int(v["BLOCK_N"])
         if is_vector(v):
             return f"{said} stores tiles of tl.dot, and BLOCK_M={m} has none."
-        if max(m, n // parts) > TMA_SIDE:
-            return f"A TMA block of {m} x {n // parts} has more than {TMA_SIDE} elements along an axis."
+        if too_wide := too_wide_block(m, n // parts):
+            return too_wide
         narrow = min(output.spec.element_bytes for output in facts.outputs) * (n // parts)
-        if n < parts or narrow < 16:
+        if narrow < 16:
             return f"{said} stores rows of {narrow} bytes, and TMA's are at least 16."
         if facts.batch > 1 and facts.m % m:
             return f"BLOCK_M={m} doesn't divide {facts.m}, so a TMA block would write rows of the next matrix."
@@ -133,7 +133,7 @@ def _law(facts: ContractionFacts, target: Target) -> Check:
 def _unsuited(facts: ContractionFacts, target: Target) -> str:
     """Why TMA can't store these outputs, as the end of a sentence; empty where it can."""
     if target.capability < TMA_CAPABILITY:
-        return "needs TMA, which came with compute capability 9.0"
+        return NEEDS_TMA
     if facts.beside:
         return "stores the tiles of one product, and several lie side by side here"
     if facts.group:

@@ -16,10 +16,10 @@ from engine.codegen.contraction_epilogue import EpilogueWriter
 from engine.codegen.contraction_facts import ContractionFacts, Operand, operand_frame, space_of
 from engine.codegen.contraction_stores import parts_of, store_argument
 from engine.codegen.emit import Axis, Emitter
-from engine.codegen.expressions import POINTER_TYPE, TRITON_TYPE, cast_text
+from engine.codegen.expressions import TRITON_TYPE, cast_text
 from engine.codegen.expressions import Operand as Scalar
 from engine.codegen.family import Values
-from engine.codegen.module_text import module_text, pointer_arguments
+from engine.codegen.module_text import descriptor_type, module_text, pointer_arguments
 from engine.codegen.side_by_side import Product, side_by_side
 from engine.codegen.source import Argument, KernelSource
 from engine.codegen.vector_rules import is_vector
@@ -85,13 +85,12 @@ class _Writer:
             position = self.facts.body.inputs.index(operand.source or 0)
             matrix = operand.matrix
             shown = (block[1], block[0]) if matrix.transposed else block
-            dtype = POINTER_TYPE[operand.dtype][1:]
             arguments.append(
                 Argument(
                     self._descriptor_name(operand),
                     "input",
                     position,
-                    f"tensordesc<{dtype}[{shown[0]},{shown[1]}]>",
+                    descriptor_type(operand.dtype, shown),
                     shown,
                     matrix.shape,
                     matrix.strides,

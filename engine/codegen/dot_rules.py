@@ -17,7 +17,8 @@ TILE_ELEMENTS = 2**20
 TMA_SIDE = 256
 """The most elements of a TMA block along an axis (CUDA driver API, cuTensorMapEncodeTiled)."""
 TMA_CAPABILITY = 90
-WITHOUT_TMA = "LOADS=descriptor needs TMA, which came with compute capability 9.0."
+NEEDS_TMA = "needs TMA, which came with compute capability 9.0"
+WITHOUT_TMA = f"LOADS=descriptor {NEEDS_TMA}."
 WGMMA_ROWS = 64
 """From this many tile rows on, 16-bit tiles are multiplied by wgmma (sm_90 and above) instead of mma.sync."""
 
@@ -43,6 +44,13 @@ def descriptor_law(target: Target, unsuited: Check) -> Check:
         return WITHOUT_TMA if target.capability < TMA_CAPABILITY else unsuited(v)
 
     return broken
+
+
+def too_wide_block(rows: int, columns: int) -> str | None:
+    """Why TMA can't move such a block at once, or None."""
+    if max(rows, columns) <= TMA_SIDE:
+        return None
+    return f"A TMA block of {rows} x {columns} has more than {TMA_SIDE} elements along an axis."
 
 
 def too_many_accumulators(each: int) -> str | None:

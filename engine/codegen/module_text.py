@@ -49,6 +49,11 @@ def module_text(
     return "\n".join([*head, "", "", "@triton.jit", signature, body, ""])
 
 
+def descriptor_type(dtype: str, block: tuple[int, int]) -> str:
+    """Triton's signature text of a descriptor that moves such blocks."""
+    return f"tensordesc<{POINTER_TYPE[dtype][1:]}[{block[0]},{block[1]}]>"
+
+
 def pointer_arguments(body: Graph) -> tuple[Argument, ...]:
     """One pointer for every input and output of the body, in order."""
     inputs = [Argument(f"in{i}", "input", i, POINTER_TYPE[s.dtype]) for i, s in enumerate(body.input_specs())]

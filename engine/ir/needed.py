@@ -77,17 +77,17 @@ def _masked_products(body: Graph, users: list[set[int]]) -> tuple[dict[int, Visi
     """What is visible of matmuls that give masked scores, and of those that weigh values with them."""
     scores: dict[int, Visible] = {}
     values: dict[int, Visible] = {}
-    for index, op in enumerate(body.ops):
-        if op.kind != "matmul":
-            continue
+    matmuls = [index for index, op in enumerate(body.ops) if op.kind == "matmul"]
+    for index in matmuls:
         chain = attention_chain(body, index)
         if chain is not None:
             seen = values[index] = _visible(body, chain)
             inside = {chain.scores, *chain.path} - {chain.logits}
             if all(users[i] <= chain.ops and i not in body.outputs for i in inside):
                 scores[chain.scores] = seen
-        alone = _masked_alone(body, index, users)
-        if alone is not None and index not in scores:
+    for index in matmuls:
+        alone = _masked_alone(body, index, users) if index not in scores else None
+        if alone is not None:
             scores[index] = _visible(body, alone)
     return scores, values
 

@@ -11,13 +11,10 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-import zipfile
-import zlib
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -27,7 +24,7 @@ from engine.prior.calibration import Calibration, HeldOut, Ranking
 from engine.prior.cold import ColdModel
 from engine.prior.learned import LearnedModel
 from engine.prior.model import Prior
-from engine.prior.reservoir import CheckpointError, cant_be_written
+from engine.prior.reservoir import DAMAGE, CheckpointError, cant_be_written
 from engine.prior.trees import ARRAYS, Trees
 
 FORMAT = "emmy-models-1"
@@ -104,9 +101,7 @@ def load_models(path: Path) -> tuple[FittedModel, ...]:
         return ()
     except OSError as error:
         raise CheckpointError(f"the prior's models {path} can't be read: {error.strerror or error}") from None
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError, EOFError, zipfile.BadZipFile, zlib.error):
-        raise CheckpointError(f"the prior's models {path} are damaged") from None
-    except (MemoryError, NotImplementedError, OverflowError, RecursionError, TokenError):
+    except (*DAMAGE, TypeError, IndexError, AttributeError, OverflowError, RecursionError):
         raise CheckpointError(f"the prior's models {path} are damaged") from None
 
 

@@ -26,6 +26,11 @@ from engine.prior.geometry import Column
 CAP = 100_000
 FORMAT = "emmy-reservoir-1"
 GROUP_CHARACTERS = 64
+DAMAGE = (
+    *(ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error),
+    *(MemoryError, NotImplementedError, TokenError),
+)
+"""What reading an npz raises that is damaged, or none."""
 _FIELDS = ("format", "names", "values", "log_us", "groups", "seen", "seed", "cap")
 
 
@@ -148,9 +153,7 @@ class Reservoir:
             raise CheckpointError(
                 f"the checkpoint {path} can't be read: {error.strerror or error}; the cold model answers"
             ) from None
-        except (ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error):
-            raise CheckpointError(f"the checkpoint {path} is damaged; the cold model answers") from None
-        except (MemoryError, NotImplementedError, TokenError):
+        except DAMAGE:
             raise CheckpointError(f"the checkpoint {path} is damaged; the cold model answers") from None
         return cls._from_fields(path, found)
 

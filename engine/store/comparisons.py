@@ -19,12 +19,12 @@ _LATEST = (
 
 
 _TRIED = ComparedInPlace.__name__
-_CHECKED = "SELECT seq, at, kind, body FROM event WHERE run = ? AND kind = ? ORDER BY seq DESC"
+_OF_RUN = "SELECT seq, at, kind, body FROM event WHERE run = ? AND kind = ? ORDER BY seq"
 
 
 def controls_checked(connection: Connection, run: str) -> ControlsChecked | None:
     """What proved ptxas controls in a run, or turned them off; None for a run that searched none."""
-    event = connection.first_readable(_CHECKED, (run, ControlsChecked.__name__), read_event)
+    event = connection.first_readable(f"{_OF_RUN} DESC", (run, ControlsChecked.__name__), read_event)
     return event if isinstance(event, ControlsChecked) else None
 
 
@@ -40,10 +40,7 @@ def latest_comparison(connection: Connection, kernel_key: str, context_key: str)
 
 def comparisons_in_place(connection: Connection, run: str) -> tuple[ComparedInPlace, ...]:
     """What a run tried in whole graphs, in order. Raises StoreError when the database can't be read."""
-    rows = connection.rows(
-        "SELECT seq, at, kind, body FROM event WHERE run = ? AND kind = ? ORDER BY seq", (run, _TRIED)
-    )
-    found = connection.readable(rows, read_event)
+    found = connection.readable(connection.rows(_OF_RUN, (run, _TRIED)), read_event)
     return tuple(event for event in found if isinstance(event, ComparedInPlace) and _says_all(event))
 
 

@@ -184,20 +184,13 @@ def _grouped(rows: Sequence[_Failed], name: Callable[[_Failed], str]) -> list[li
 
 def _by_kernel(connection: Connection, rows: Sequence[_Failed], kernels: dict[str, Row]) -> tuple[KernelFailures, ...]:
     """In the order of the rows."""
-    counts = Counter(failed.place[0] for failed in rows)
-    first: dict[str, _Failed] = {}
-    for failed in rows:
-        first.setdefault(failed.place[0], failed)
-    return tuple(
-        KernelFailures(
-            key,
-            str(kernels[key]["label"] or kernels[key]["family"] or key),
-            str(kernels[key]["shape"] or ""),
-            counts[key],
-            _example(connection, failed),
-        )
-        for key, failed in first.items()
-    )
+    found = []
+    for its_rows in _grouped(rows, lambda failed: failed.place[0]):
+        key = its_rows[0].place[0]
+        label = str(kernels[key]["label"] or kernels[key]["family"] or key)
+        shape = str(kernels[key]["shape"] or "")
+        found.append(KernelFailures(key, label, shape, len(its_rows), _example(connection, its_rows[0])))
+    return tuple(found)
 
 
 def _worked(connection: Connection, place: Place) -> _Group:

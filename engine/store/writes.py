@@ -47,7 +47,7 @@ from engine.store.rows import (
     schedules_text,
     text,
 )
-from engine.vocabulary import Context, Failure, Measurement, Regime, Schedule, Status, Target, Timing
+from engine.vocabulary import Context, Failure, Measurement, Regime, Schedule, Status, Target, Timing, knobs_text
 
 
 def plan_key(plan: str) -> str:
@@ -273,12 +273,8 @@ _OPEN_NODE = f"{_INSERT_NODE}{_taken(besides=('key', 'knobs', 'is_leaf', *_OUTCO
 """An opening may come after the first visit; it says where the node stands among its siblings, and no more."""
 
 
-_SORTED = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
-"""Made once: nodes come by the ten thousand."""
-
-
 def node_row(node: NodeRecord, run: str | None, context: str, seq: int, now: float) -> tuple[object, ...]:
-    knobs = _SORTED(dict(node.knobs)) if node.knobs else "{}"
+    knobs = knobs_text(node.knobs)
     outcome = (node.visits, real(node.best_us), str(node.state), int(node.is_leaf))
     place = (node.node, node.parent, run, context, node.kernel_key, knobs, text(node.label), node.depth)
     return (*place, real(node.prior), *outcome, seq, seq, now)
