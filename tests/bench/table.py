@@ -1,11 +1,12 @@
 """Tunes each program of a table from an empty database and prints its time as a ratio to its peer's.
 
-    python -m tests.bench.table [--only NAME] [--patience N] [--seconds S] [--check]
+    python -m tests.bench.table [--only NAME] [--patience N] [--seconds S] [--keep FOLDER] [--check]
 
 Needs a GPU, except with --check, which captures, groups and renders every program on any machine. Each program is tuned
 by `emmy tune` in a process of its own, which is told to stop after S seconds and keeps what it has; then the winner,
 torch eager and torch.compile are timed in turns in this one, as CUDA graphs of many launches. One line a program: what
-tuning took, how much of it the GPU idled, our time, and the ratio to each peer with its 95 % interval.
+tuning took, how much of it the GPU idled, our time, the ratio to each peer with its 95 % interval, and when it had
+first reached what another tuner's quick search ends with.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from __future__ import annotations
 import argparse
 import json
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -45,13 +48,15 @@ class Tuned:
     seconds: float
     idle_share: float | None
     complaint: str
+    began: float = 0.0
+    """When its process was started, in seconds since 1970."""
 
 
 def tuned(row: Row, database: Path, patience: int | None, seconds: float | None) -> Tuned:
     """Tune a program into a new database, through the command line."""
     words = ["tune", "--code", row.code, "--db", str(database), "--quiet", "--json"]
     words += [] if patience is None else ["--patience", str(patience)]
-    start = time.perf_counter()
+    start, began = time.perf_counter(), time.time()
     child = subprocess.Popen((*_EMMY, *words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         answer, complaint = child.communicate(timeout=seconds)
@@ -66,11 +71,22 @@ def tuned(row: Row, database: Path, patience: int | None, seconds: float | None)
     try:
         told = json.loads(answer.splitlines()[-1])
     except (IndexError, ValueError):
-        return Tuned(took, None, complaint.strip().splitlines()[-1] if complaint.strip() else "it printed nothing")
-    return Tuned(took, told.get("gpu_idle_share"), told.get("failure") or "")
+        return Tuned(
+            took, None, complaint.strip().splitlines()[-1] if complaint.strip() else "it printed nothing", began
+        )
+    return Tuned(took, told.get("gpu_idle_share"), told.get("failure") or "", began)
 
 
-def compared(row: Row, database: Path, folder: Path) -> str:
+def soon_reached(database: Path, us: float, began: float) -> tuple[float | None, float]:
+    """Seconds from `began` to the first measurement of `us` or less, and to the first measurement of all."""
+    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as found:
+        ranked = "SELECT median_us AS us, measured_at AS at FROM measurement WHERE median_us IS NOT NULL"
+        (reached,) = found.execute(f"SELECT min(at) FROM ({ranked}) WHERE us <= ?", (us,)).fetchone()
+        (first,) = found.execute(f"SELECT min(at) FROM ({ranked})").fetchone()
+    return None if reached is None else reached - began, first - began
+
+
+def compared(row: Row, database: Path, folder: Path, began: float) -> str:
     """Our time and its ratios to the peers, as one text."""
     with Store.open(database, read_only=True) as store:
         runs = list(store.runs())
@@ -94,20 +110,27 @@ def compared(row: Row, database: Path, folder: Path) -> str:
         words.append(f"limit {row.limit_us:.2f} us {ours / row.limit_us:.3f}")
     reached = ours / row.limit_us if row.peer == LIMIT else ratios[row.peer][0]
     verdict = "holds" if reached <= row.reach else "missed"
+    if row.soon is not None:
+        asked_us = row.soon.us or row.soon.to_eager * median(times[EAGER])
+        soon, first = soon_reached(database, asked_us, began)
+        took = "never" if soon is None else f"in {soon:.1f} s"
+        words.append(f"first answer in {first:.1f} s, {asked_us:.2f} us {took} (asked: {row.soon.seconds:.1f} s)")
     return f"emmy {ours:.2f} us in {len(item.grouping.calls)}, {', '.join(words)}: {row.peer} <= {row.reach} {verdict}"
 
 
-def line_of(row: Row, patience: int | None, seconds: float | None) -> str:
+def line_of(row: Row, patience: int | None, seconds: float | None, keep: Path | None) -> str:
     """Tune and compare one program."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        run = tuned(row, folder / "table.db", patience, seconds)
+        database = (keep or folder) / row.name / "table.db"  # a prior's checkpoint stands beside a database
+        database.parent.mkdir()
+        run = tuned(row, database, patience, seconds)
         idle = "unknown" if run.idle_share is None else f"{100 * run.idle_share:.0f} %"
         head = f"{row.name:22} tuned {run.seconds:6.1f} s, GPU idle {idle}"
-        if not (folder / "table.db").is_file():
+        if not database.is_file():
             return f"{head}: {run.complaint}"
         try:
-            result = compared(row, folder / "table.db", folder)
+            result = compared(row, database, folder, run.began)
         except Exception as error:
             result = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
         torch.compiler.reset()
@@ -144,13 +167,17 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", action="append", help="a program's name or a part of it; may be repeated")
     parser.add_argument("--patience", type=int, help="of the search; the command line's own by default")
     parser.add_argument("--seconds", type=float, help="end each tuning after so long")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="leave the databases in this folder, which exists")
     parser.add_argument("--check", action="store_true", help="capture, group and render only; needs no GPU")
     arguments = parser.parse_args(words)
     chosen = [row for row in ROWS if not arguments.only or any(part in row.name for part in arguments.only)]
     if not chosen:
         parser.error(f"no program is called so; they are {', '.join(row.name for row in ROWS)}")
     for row in chosen:
-        print(checked(row) if arguments.check else line_of(row, arguments.patience, arguments.seconds), flush=True)
+        print(
+            checked(row) if arguments.check else line_of(row, arguments.patience, arguments.seconds, arguments.keep),
+            flush=True,
+        )
 
 
 if __name__ == "__main__":
