@@ -58,13 +58,15 @@ class CudaSettings:
 
     With a `probe_command` the device is open as soon as that has told the context, and the benchmark process starts
     with the first request, or with `start`; without, the device is open when the benchmark process is up. Without a
-    `sampler_command` nobody looks at the GPU's clocks and heat. With `controls` their ptxas assembles. With `cold_l2`
-    each launch finds the GPU's L2 cache without its data, and the context says so.
+    `stem_command` each benchmark process imports for itself; without a `sampler_command` nobody looks at the GPU's
+    clocks and heat. With `controls` their ptxas assembles. With `cold_l2` each launch finds the GPU's L2 cache without
+    its data, and the context says so.
     """
 
     index: int
     compilers: int
     worker_command: tuple[str, ...] = entry_command("engine.measure.worker")
+    stem_command: tuple[str, ...] = entry_command("engine.measure.stem_child")
     compile_command: tuple[str, ...] = entry_command("engine.measure.compile_worker")
     probe_command: tuple[str, ...] = ()
     sampler_command: tuple[str, ...] = ()
@@ -113,7 +115,8 @@ class CudaDevice:
             else Workshop(settings.compile_command, settings.compilers, settings.compile_limits, settings.controls)
         )
         self._nursery, self._pool = self._workshop.nursery, self._workshop.pool
-        self._link = WorkerLink(self._nursery, settings.worker_command, settings.index, settings.watch_limits)
+        limits, stem = settings.watch_limits, settings.stem_command
+        self._link = WorkerLink(self._nursery, settings.worker_command, settings.index, limits, stem)
         sampler = settings.sampler_command
         self._sampling = Sampling(self._nursery, sampler, settings.index) if sampler else None
         hello: Future[Message] = Future()

@@ -2,7 +2,8 @@
 
 Where one had to be replaced, more will follow: from then on a spare stands by, with its imports done and the GPU open,
 and takes over at once. It opens the GPU only while nothing is timed, and then waits in a read; nothing has run in it.
-Imports take seconds, so where candidates take down one process after the other, a few import beside each other.
+New processes branch off from the stem, which has imported. Without one, imports take seconds, so where candidates take
+down one process after the other, a few import beside each other.
 
 Owned by one thread, which must live as long as the process. A candidate's fault is an answer; only a benchmark process
 that can't be started at all is a DeviceError.
@@ -14,6 +15,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from engine.measure.begun import Begun
@@ -21,6 +23,7 @@ from engine.measure.channel import ChannelClosed, Message
 from engine.measure.device import DeviceError
 from engine.measure.health import NOBODY, REMEMBERED_RESPAWNS, Candidate, Respawn, WorkerState
 from engine.measure.process import ROOM_RETRY_S, Child, Nursery
+from engine.measure.stem import Stem
 from engine.vocabulary import FailureKind
 
 START_TRIES = 2
@@ -30,7 +33,7 @@ SPARE = "spare"
 """The step of a process that stands by."""
 MOST_SPARES = 3
 LATELY_S = 10.0
-"""As many stand by as were lost in so many seconds, about two starts on an H200's host; one at least."""
+"""Without a stem as many stand by as were lost in so many seconds, about two starts on an H200's host; one at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +48,17 @@ class WatchLimits:
 class WorkerLink:
     """A benchmark process that is there when it is needed."""
 
-    def __init__(self, nursery: Nursery, command: Sequence[str], device: int, limits: WatchLimits) -> None:
+    def __init__(
+        self,
+        nursery: Nursery,
+        command: Sequence[str],
+        device: int,
+        limits: WatchLimits,
+        stem_command: Sequence[str] = (),
+    ) -> None:
+        """Without a `stem_command` each process runs `command` and imports for itself."""
         self._nursery = nursery
-        self._command = tuple(command)
+        self._stem = Stem(nursery, command, stem_command, f"stem-{device}")
         self._device = device
         self._limits = limits
         self._lock = threading.Lock()
@@ -161,6 +172,7 @@ class WorkerLink:
                 children.append(self._child)
         for child in children:
             child.kill()
+        self._stem.interrupt()
 
     def stop(self) -> None:
         """From the owning thread: kill the processes and free what they held."""
@@ -168,17 +180,25 @@ class WorkerLink:
         self._drop()
         for spare in tuple(self._spares):
             self._drop_spare(spare)
+        self._stem.close()
 
     def _begin(self) -> Begun:
-        """A process that imports from now on. Raises OSError. Logs are used by turns: what lives has its own."""
+        """A process that has imported, or does so from now on. Raises OSError.
+
+        Logs are used by turns: what lives has its own.
+        """
         self._begun += 1
-        child = self._nursery.start(self._command, f"worker-{self._device}-{self._begun % (MOST_SPARES + 1)}")
+        name = f"worker-{self._device}-{self._begun % (MOST_SPARES + 1)}"
+        child = self._stem.start(name, self._limits.start_s)
         return Begun(child, {"device": self._device, "folder": str(self._nursery.sources)})
 
     def _begin_spares(self) -> None:
-        """Have as many processes stand by as were lost lately; they can be done without where none can be started."""
+        """Have one process stand by, or where it imports for itself, as many as were lost lately.
+
+        They can be done without where none can be started.
+        """
         now = time.monotonic()
-        wanted = max(1, sum(now - at < LATELY_S for at in self._lost_at))
+        wanted = 1 if self._stem.stands else max(1, sum(now - at < LATELY_S for at in self._lost_at))
         while len(self._spares) < wanted and not self._stopped:
             try:
                 spare = self._begin()
@@ -203,6 +223,8 @@ class WorkerLink:
             if spare is None:
                 return None
             self._child = spare.child
+        with suppress(ChannelClosed):
+            spare.prepare()
         self._begin_spares()
         try:
             hello = spare.hello(self._limits.start_s)
@@ -269,7 +291,8 @@ class WorkerLink:
             if not self._stopped and (full := self._nursery.full):
                 return {"full": full, "broken": True}
             answer = _lost(FailureKind.CRASH, f"the benchmark process died of {how} in its {step}")
-            return answer if step != BEFORE or self._stopped else answer | {"gone": True}
+            nobodys = not self._stopped and (self._stem.has_fallen() or step == BEFORE)
+            return answer | {"gone": True} if nobodys else answer
         return message
 
     def _note(self, candidate: Candidate, cause: str) -> None:

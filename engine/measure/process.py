@@ -10,15 +10,16 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 from engine.disk import is_scarce
 from engine.measure.channel import Channel
 
 LOG_LIMIT_BYTES = 8 << 20
 KILL_WAIT_S = 10.0
+END_WAIT_S = 2.0
 ROOM_RETRY_S = 2.0
 """How often a child is asked again for what it had no space on the disk for, in seconds."""
 
@@ -48,7 +49,27 @@ def child_environment(folder: Path) -> dict[str, str]:
         "TRITON_CACHE_DIR": str(folder / "triton"),
         "TRITON_STORE_BINARY_ONLY": "1",
         "PYTHONUNBUFFERED": "1",
+        "OPENBLAS_NUM_THREADS": "1",  # its threads start at the import, and a process with threads can't fork safely
     }
+
+
+class Process(Protocol):
+    """What a child's owner has to know of the process, whoever its parent is."""
+
+    @property
+    def pid(self) -> int: ...
+
+    def ends(self, limit_s: float) -> bool:
+        """Whether it has ended within `limit_s`. It stays unreaped, so that its number belongs to nobody else."""
+        ...
+
+    def reap(self, limit_s: float) -> int | None:
+        """Its exit code, the negative number of a signal; None where that can't be known, or it has not ended."""
+        ...
+
+
+Begin = Callable[[int, int, int], Process]
+"""Starts a process on three fds of the caller's: the one that it reads, the one that it writes, and its log."""
 
 
 class Nursery:
@@ -87,14 +108,18 @@ class Nursery:
         """
         return f"no space is left under {self.folder}, where candidates are compiled" if is_scarce(self.folder) else ""
 
-    def start(self, command: Sequence[str], name: str) -> Child:
+    def start(self, command: Sequence[str], name: str, keep: Sequence[int] = ()) -> Child:
         """Start a child; it gets three numbers: the fd it reads, the fd it writes, the process id of its parent.
 
-        Call it from a thread that lives as long as the child should: PR_SET_PDEATHSIG follows the thread.
-        Raises OSError when the process can't be started.
+        The fds in `keep` stay open in it. Call it from a thread that lives as long as the child should:
+        PR_SET_PDEATHSIG follows the thread. Raises OSError when the process can't be started.
         """
         environment = child_environment(self.folder) | self._settings
-        child = Child(command, self.folder / f"{name}.log", environment)
+        return self.begin(lambda reads, writes, log: _Started(command, (reads, writes, *keep), log, environment), name)
+
+    def begin(self, begin: Begin, name: str) -> Child:
+        """A child whose process `begin` starts, as the leader of a group. Raises what `begin` raises."""
+        child = _connected(begin, self.folder / f"{name}.log")
         self._tell(f"+{child.pid}\n")
         return child
 
@@ -123,35 +148,23 @@ class Nursery:
 class Child:
     """One running child. Only the thread that owns it talks to it; any thread may kill it."""
 
-    def __init__(self, command: Sequence[str], log: Path, environment: Mapping[str, str]) -> None:
+    def __init__(self, process: Process, channel: Channel, log: Path) -> None:
+        self.channel = channel
+        self._process = process
         self._log = log
         self._lock = threading.Lock()
         self._dead = False
-        child_reads, to_child = os.pipe()
-        from_child, child_writes = os.pipe()
-        try:
-            with _log_of(log) as output:
-                self._process = subprocess.Popen(
-                    [*command, str(child_reads), str(child_writes), str(os.getpid())],
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=output,
-                    pass_fds=(child_reads, child_writes),
-                    start_new_session=True,
-                    env=dict(environment),
-                )
-        except OSError:
-            os.close(to_child)
-            os.close(from_child)
-            raise
-        finally:
-            os.close(child_reads)
-            os.close(child_writes)
-        self.channel = Channel(from_child, to_child)
+        self._code: int | None = None
 
     @property
     def pid(self) -> int:
         return self._process.pid
+
+    @property
+    def ended(self) -> bool:
+        """Whether the process is gone, of itself or killed."""
+        with self._lock:
+            return self._dead or self._process.ends(0.0)
 
     def kill(self) -> None:
         """SIGKILL to the whole group. The leader is reaped last, so that its number can't belong to another group."""
@@ -161,18 +174,16 @@ class Child:
             self._dead = True
             with contextlib.suppress(OSError):
                 os.killpg(self.pid, signal.SIGKILL)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(KILL_WAIT_S)
+            self._code = self._process.reap(KILL_WAIT_S)
 
     def death(self) -> str:
         """How a child whose channel closed ended: "SIGABRT", "exit code 3". Kills what is left of its group."""
         with self._lock:
             if not self._dead:
-                # The channel closes a moment before the process is a zombie; WNOWAIT leaves it unreaped.
-                with contextlib.suppress(OSError):
-                    _wait_unreaped(self.pid)
+                # The channel closes a moment before the process is a zombie.
+                self._process.ends(END_WAIT_S)
         self.kill()
-        code = self._process.returncode
+        code = self._code
         if code is None:
             return "no exit code"
         if code < 0:
@@ -199,17 +210,62 @@ class Child:
                 os.truncate(self._log, 0)
 
 
+class _Started:
+    """A process of our own making, in a session of its own."""
+
+    def __init__(self, command: Sequence[str], fds: Sequence[int], log: int, environment: Mapping[str, str]) -> None:
+        """Of `fds`, which it keeps open, it reads the first and writes the second."""
+        self._process = subprocess.Popen(
+            [*command, *map(str, fds[:2]), str(os.getpid())],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            pass_fds=tuple(fds),
+            start_new_session=True,
+            env=dict(environment),
+        )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def ends(self, limit_s: float) -> bool:
+        """By WNOWAIT, which leaves it unreaped."""
+        deadline = time.monotonic() + limit_s
+        try:
+            while os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+                if time.monotonic() >= deadline:
+                    return False
+                time.sleep(0.005)
+        except OSError:
+            return True
+        return True
+
+    def reap(self, limit_s: float) -> int | None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self._process.wait(limit_s)
+        return None
+
+
+def _connected(begin: Begin, log: Path) -> Child:
+    child_reads, to_child = os.pipe()
+    from_child, child_writes = os.pipe()
+    try:
+        with _log_of(log) as output:
+            process = begin(child_reads, child_writes, output.fileno())
+    except BaseException:
+        os.close(to_child)
+        os.close(from_child)
+        raise
+    finally:
+        os.close(child_reads)
+        os.close(child_writes)
+    return Child(process, Channel(from_child, to_child), log)
+
+
 def _log_of(path: Path) -> BinaryIO:
     """Where a child prints to; nowhere, where the disk has no space for another file: a child can do without."""
     try:
         return path.open("ab")
     except OSError:
         return Path(os.devnull).open("ab")
-
-
-def _wait_unreaped(pid: int, limit_s: float = 2.0) -> None:
-    deadline = time.monotonic() + limit_s
-    while time.monotonic() < deadline:
-        if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
-            return
-        time.sleep(0.005)

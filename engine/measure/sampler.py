@@ -28,6 +28,9 @@ _THROTTLES = (
 )
 """Bits of nvmlClocksEventReasons (nvml.h)."""
 
+_GENERATIONS = 3
+"""The engine, a child of it, and a child of that."""
+
 
 def main(read_fd: int, write_fd: int, parent: int) -> None:
     """Send {"state": …} at the pace that the first message names, or {"missing": sentence} once and end."""
@@ -98,17 +101,29 @@ def read_state(nvml: Any, handle: Any, engine: int, clock: Callable[[], float] =
 
 
 def _others(pids: list[int], engine: int) -> tuple[str, ...]:
-    """Processes that are not the engine's children.
+    """Processes that don't descend from the engine.
 
     In a container the driver may name processes by the host's numbers, which mean nothing here. One of those may be
     the benchmark process; only what is left beyond it counts.
     """
     known = [(pid, _parent_and_name(pid)) for pid in pids]
     seen = [(pid, found) for pid, found in known if found is not None]
-    ours = [pid for pid, (parent, _) in seen if engine in (parent, pid)]
+    ours = [pid for pid, _ in seen if _descends(pid, engine)]
     hidden = len(known) - len(seen) - (0 if ours else 1)
     named = [f"{pid} {name}".strip() for pid, (_, name) in seen if pid not in ours]
     return (*named, *([""] * max(0, hidden)))
+
+
+def _descends(pid: int, engine: int) -> bool:
+    """Whether it is the engine or a child's child of it: a benchmark process may branch off a child."""
+    for _ in range(_GENERATIONS):
+        if pid == engine:
+            return True
+        found = _parent_and_name(pid)
+        if found is None:
+            return False
+        pid = found[0]
+    return False
 
 
 def _parent_and_name(pid: int) -> tuple[int, str] | None:

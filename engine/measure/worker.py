@@ -158,7 +158,8 @@ class Bench:
         settings = RegimeSettings.from_data(request["regime"])
         kernel = self._kernel(request["kernel"])
         case = self._case(kernel)
-        launch, compiled = self._bound(kernel, request["source"], case, settings)
+        compiled = self._loaded(request["source"], settings)
+        launch = self._bound(kernel, compiled, case)
         timing, error = self._check_and_time(launch, case, settings, kernel)
         build = asdict(report_of(compiled)) if compiled is not None else {}
         return {"timing": asdict(timing), "error": error, "build": build}
@@ -170,7 +171,8 @@ class Bench:
         for key, (kernel, _) in grouping.kernel_counts().items():
             if key in sources:
                 self._check_alone(kernel, sources[key], settings)
-        launch, case = self._whole(grouping, sources, self._plan_case(grouping, request["program"]), settings)
+        inputs = self._plan_case(grouping, request["program"])
+        launch, case = self._whole(grouping, self._all_loaded(sources, settings), inputs)
         timing, error = self._check_and_time(launch, case, settings, grouping, as_graph=True)
         return {"timing": asdict(timing), "error": error}
 
@@ -180,13 +182,18 @@ class Bench:
         grouping = grouping_from_json(request["grouping"])
         inputs = self._plan_case(grouping, request["program"])
         floor_s = self._floor_s(grouping)
+        loaded = [self._all_loaded(sources, settings) for sources in request["sources"]]
         launches: list[Launch] = []
         estimates: list[float] = []
-        for sources in request["sources"]:
-            launch, case = self._whole(grouping, sources, inputs, settings)
+        room = 0
+        for one in loaded:
+            launch, case = self._whole(grouping, one, inputs)
             estimates.append(self._admitted(launch, case, settings, floor_s, as_graph=True)[0])
             launches.append(launch)
-        return {"windows": self._in_turns(launches, estimates, settings, 0)}
+            room += sum(tensor.nbytes for tensor in case.written)
+        places = self._elsewhere(inputs, room)
+        moved = [[self._whole(grouping, one, place)[0] for one in loaded] for place in places]
+        return {"windows": self._in_turns(launches, estimates, settings, 0, moved)}
 
     def _plan_case(self, grouping: Grouping, program: str) -> Case:
         """The plan's inputs and references; cases of single kernels give way to them."""
@@ -194,31 +201,31 @@ class Bench:
         self._cases.clear()
         return prepare_plan_case(grouping, graph_from_json(program) if program else None, 0, self._device)
 
-    def _whole(
-        self, grouping: Grouping, sources: Mapping[str, str], case: Case, settings: RegimeSettings
-    ) -> tuple[Launch, Case]:
-        """The plan with buffers of its own, and the case that looks at those."""
+    def _all_loaded(self, sources: Mapping[str, str], settings: RegimeSettings) -> dict[str, CompiledSource]:
         self._enter("load", LOAD_LIMIT_S)
-        compiled = {key: self._compile(text, settings) for key, text in sources.items()}
+        return {key: self._compile(text, settings) for key, text in sources.items()}
+
+    def _whole(self, grouping: Grouping, compiled: Mapping[str, CompiledSource], case: Case) -> tuple[Launch, Case]:
+        """The plan with buffers of its own, and the case that looks at those."""
         plan = assemble_plan(grouping, compiled, case.inputs)
         return plan.launch, replace(case, outputs=plan.outputs, written=plan.written, prepare=plan.prepare)
 
-    def _bound(
-        self, kernel: Kernel, source: str, case: Case, settings: RegimeSettings
-    ) -> tuple[Launch, CompiledSource | None]:
-        """`source` is empty for a library's call."""
+    def _loaded(self, source: str, settings: RegimeSettings) -> CompiledSource | None:
+        """`source` is empty for a library's call, which needs no binary."""
         self._enter("load", LOAD_LIMIT_S)
-        if not source:
-            return bind_extern(kernel.body, case.inputs, case.outputs), None
-        compiled = self._compile(source, settings)
-        return bind_launch(compiled, case.inputs, case.outputs), compiled
+        return self._compile(source, settings) if source else None
+
+    def _bound(self, kernel: Kernel, compiled: CompiledSource | None, case: Case) -> Launch:
+        if compiled is None:
+            return bind_extern(kernel.body, case.inputs, case.outputs)
+        return bind_launch(compiled, case.inputs, case.outputs)
 
     def _check_alone(self, kernel: Kernel, source: str, settings: RegimeSettings) -> None:
         """A finalist by itself, where it shows which kernel is wrong; once, however many wholes it is part of."""
         if (kernel.key, source) in self._passed:
             return
         case = self._case(kernel)
-        launch, _ = self._bound(kernel, source, case, settings)
+        launch = self._bound(kernel, self._loaded(source, settings), case)
         try:
             self._admitted(launch, case, settings, self._floor_s(kernel))
         except Rejected as rejected:
@@ -233,21 +240,19 @@ class Bench:
         kernel = self._kernel(request["kernel"])
         case = self._case(kernel)
         floor_s = self._floor_s(kernel)
+        loaded: list[CompiledSource | None] = []
         launches: list[Launch] = []
         estimates: list[float] = []
         for source in request["sources"]:
-            launch, _ = self._bound(kernel, source, case, settings)
-            estimates.append(self._admitted(launch, case, settings, floor_s)[0])
-            launches.append(launch)
-        moved = [
-            [self._bound(kernel, source, place, settings)[0] for source in request["sources"]]
-            for place in self._elsewhere(case)
-        ]
+            loaded.append(self._loaded(source, settings))
+            launches.append(self._bound(kernel, loaded[-1], case))
+            estimates.append(self._admitted(launches[-1], case, settings, floor_s)[0])
+        moved = [[self._bound(kernel, one, place) for one in loaded] for place in self._elsewhere(case)]
         return {"windows": self._in_turns(launches, estimates, settings, int(request["seed"]), moved)}
 
-    def _elsewhere(self, case: Case) -> list[Case]:
-        """The case with its data in other places, as far as that takes little memory."""
-        size = sum(tensor.untyped_storage().nbytes() for tensor in (*case.inputs, *case.outputs))
+    def _elsewhere(self, case: Case, room: int = 0) -> list[Case]:
+        """The case with its data in other places, if that takes little memory: `room` bytes a place besides."""
+        size = room + sum(tensor.untyped_storage().nbytes() for tensor in (*case.inputs, *case.outputs))
         copies = [elsewhere(case) for _ in range(min(PLACES, PLACES_BYTES // max(size, 1)) - 1)]
         return [replace(case, inputs=inputs, outputs=outputs) for inputs, outputs in copies]
 

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from engine.runtime.memory import free_memory, whole_storage
     from engine.runtime.profiled import launch_profiled
     from engine.runtime.reference import evaluate
-    from engine.runtime.toolchain import read_context, read_target
+    from engine.runtime.toolchain import load_ahead, read_context, read_target
     from engine.runtime.usable import context_is_sound, describe_unusable
 
 __all__ = [
@@ -80,6 +80,7 @@ __all__ = [
     "interprets",
     "is_intact",
     "launch_profiled",
+    "load_ahead",
     "load_launcher",
     "make_inputs",
     "measure_ceilings",
@@ -132,6 +133,7 @@ _FILES = {
     "interprets": "interpret",
     "is_intact": "cases",
     "launch_profiled": "profiled",
+    "load_ahead": "toolchain",
     "load_launcher": "launch",
     "make_inputs": "inputs",
     "measure_ceilings": "ceilings",

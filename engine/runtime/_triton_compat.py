@@ -110,6 +110,17 @@ def _whole(cubin: bytes) -> bytes:
     return cubin
 
 
+def hash_files() -> None:
+    """Let Triton hash its own files now, for half a second: its cache's keys begin with that, once a process.
+
+    Ends when Triton doesn't. A version that keeps the hash elsewhere takes it at the first compile.
+    """
+    with contextlib.suppress(ImportError):
+        from triton.runtime.cache import triton_key
+
+        triton_key()
+
+
 def forget_ptxas() -> None:
     """Let Triton ask anew what the ptxas is that it calls: it keeps the first answer. Ends when it doesn't."""
     get_ptxas_version.cache_clear()

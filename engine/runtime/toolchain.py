@@ -10,7 +10,7 @@ import subprocess
 
 import triton
 
-from engine.runtime._triton_compat import has_gluon
+from engine.runtime._triton_compat import has_gluon, hash_files
 from engine.runtime.driver import read_gpu, torch_version
 from engine.vocabulary import Context, Target
 
@@ -61,6 +61,12 @@ def read_target(index: int = 0) -> Target:
         peak_fp32=default.peak_fp32 * share,
         gluon=has_gluon(),
     )
+
+
+def load_ahead() -> None:
+    """Do now what a process does at its first kernel, whichever that is; what forks off later has it done."""
+    has_gluon()
+    hash_files()
 
 
 def _ptxas_version(path: str) -> str:

@@ -6,7 +6,6 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -18,7 +17,7 @@ from engine.measure import CudaDevice
 from engine.measure.cuda import CudaSettings
 from engine.vocabulary import FailureKind, Measurement, Regime, Schedule, Status, Target
 from tests.gpu.bodies import add
-from tests.measure.rig import processes_about, settled
+from tests.measure.rig import settled
 
 HEAD = "import os\nimport sys\n\nimport triton\nimport triton.language as tl\n\n\n"
 JIT = "@triton.jit\ndef add(x, y, out):\n    at = tl.program_id(0) * 1024 + tl.arange(0, 1024)\n"
@@ -136,9 +135,8 @@ def test_a_killed_benchmark_process_costs_one_row(hostile: CudaDevice) -> None:
     measure(hostile, "right", 8)
     future = hostile.submit(KERNEL, do("endless loop", 9), Regime.RANKING)
     time.sleep(1.0)
-    for pid in processes_about(hostile._nursery.folder):
-        if b"engine.measure.worker" in Path(f"/proc/{pid}/cmdline").read_bytes():
-            os.kill(pid, signal.SIGKILL)
+    for one in hostile.health().workers:
+        os.kill(one.pid, signal.SIGKILL)
     killed = future.result(timeout=60)
     assert killed.failure is not None
     assert killed.failure.kind is FailureKind.CRASH, killed.failure

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import subprocess
 import sys
 import time
 from dataclasses import asdict
@@ -17,8 +18,8 @@ from engine.vocabulary import Context, Target
 CONTEXT = Context("Fake GPU", "9.0", "1", "2", "3", "4")
 
 
-def main() -> None:
-    channel = open_channel(*map(int, sys.argv[1:4]))
+def main(*numbers: int) -> None:
+    channel = open_channel(*(numbers or map(int, sys.argv[1:4])))
     broken = False
     try:
         channel.send({"ready": True})
@@ -54,15 +55,7 @@ def _answer(text: str, broken: bool) -> dict[str, object]:
     dies = re.search(r"run-dies-while (\S+) exists", text)
     if dies and Path(dies.group(1)).exists():
         os.kill(os.getpid(), signal.SIGBUS)
-    if "run-abort" in text:
-        os.abort()
-    if "run-exit" in text:
-        os._exit(3)
-    if "run-hang" in text:
-        time.sleep(1000)
-    if "run-noise" in text:
-        os.write(1, b"{not a message}\n" * 100)
-        os.write(2, b"driver noise\n" * 100)
+    _do(text)
     if "run-illegal" in text:
         failure = {"kind": "illegal access", "cause": "an illegal memory access was encountered"}
         return {"failure": failure, "broken": True, "broken_context": True}
@@ -74,6 +67,23 @@ def _answer(text: str, broken: bool) -> dict[str, object]:
         return {"failure": {"kind": "wrong result", "cause": "NaN"}, "error": float("nan")}
     timing = {"median_us": 10.0, "low_us": 9.0, "high_us": 11.0, "samples": [9.0, 10.0, 11.0]}
     return {"timing": timing, "error": 1e-7, "build": {"registers": 40, "spills": 8}}
+
+
+def _do(text: str) -> None:
+    """What a candidate does to the process that runs it."""
+    if "run-abort" in text:
+        os.abort()
+    if "run-exit" in text:
+        os._exit(3)
+    if "run-with-a-child" in text:
+        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"])
+    if "run-hang" in text:
+        time.sleep(1000)
+    if "run-slowly" in text:
+        time.sleep(0.3)
+    if "run-noise" in text:
+        os.write(1, b"{not a message}\n" * 100)
+        os.write(2, b"driver noise\n" * 100)
 
 
 if __name__ == "__main__":

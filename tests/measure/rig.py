@@ -31,6 +31,7 @@ def settings(**changes: object) -> CudaSettings:
         index=0,
         compilers=2,
         worker_command=script("fake_worker"),
+        stem_command=(),
         compile_command=script("fake_compiler"),
         compile_limits=CompileLimits(low_s=0.5, high_s=1.0),
     )

@@ -40,9 +40,10 @@ FAULTS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def device() -> Iterator[CudaDevice]:
-    with open_fake() as opened:
+@pytest.fixture(scope="module", params=[(), script("fake_stem")], ids=["alone", "stem"])
+def device(request: pytest.FixtureRequest) -> Iterator[CudaDevice]:
+    """Whose benchmark processes start by themselves, or branch off from a stem."""
+    with open_fake(stem_command=request.param) as opened:
         yield opened
 
 

@@ -45,9 +45,9 @@ def spare_of(device: CudaDevice) -> int:
     return spare.pid
 
 
-@pytest.fixture
-def device() -> Iterator[CudaDevice]:
-    with open_fake() as opened:
+@pytest.fixture(params=[(), script("fake_stem")], ids=["alone", "stem"])
+def device(request: pytest.FixtureRequest) -> Iterator[CudaDevice]:
+    with open_fake(stem_command=request.param) as opened:
         yield opened
 
 
@@ -71,10 +71,11 @@ def test_the_spare_takes_over_and_another_stands_by(device: CudaDevice, fault: s
     assert (health.respawns, len(health.respawned)) == (2, 2)
 
 
+@pytest.mark.parametrize("device", [()], indirect=True)
 def test_many_losses_in_a_row_have_more_stand_by_and_no_more_than_that(
     device: CudaDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each that is lost is replaced, the next one is ready, and the others only import."""
+    """Where each imports for itself: each lost one is replaced, the next is ready, and the others only import."""
     monkeypatch.setattr("engine.measure.link.LATELY_S", 600.0)
     for number in range(2 * MOST_SPARES):
         assert measure(device, "run-abort", number).failure is not None
@@ -145,15 +146,16 @@ def test_a_close_while_the_spare_begins_leaves_nothing() -> None:
     assert settled(folder)
 
 
+@pytest.mark.parametrize("stem", [(), script("fake_stem")], ids=["alone", "stem"])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_a_dead_engine_leaves_no_spare(tmp_path: Path, number: signal.Signals) -> None:
+def test_a_dead_engine_leaves_no_spare(tmp_path: Path, number: signal.Signals, stem: tuple[str, ...]) -> None:
     program = tmp_path / "program.py"
     program.write_text(
         "import sys, time\n"
         f"sys.path.insert(0, {str(ROOT)!r})\n"
         "from tests.measure.rig import a_kernel, do, open_fake\n"
         "from engine.vocabulary import Regime\n"
-        "device = open_fake()\n"
+        f"device = open_fake(stem_command={stem!r})\n"
         "device.submit(a_kernel(), do('run-abort'), Regime.RANKING).result()\n"
         "while device._link.preparing:\n"
         "    time.sleep(0.01)\n"

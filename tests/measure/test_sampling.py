@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -89,6 +90,17 @@ def test_other_processes_are_those_that_are_not_the_engines_children() -> None:
     assert ours.others == ()
     assert theirs.others is not None
     assert theirs.others[0].startswith(f"{child} ")
+
+
+def test_a_process_that_branched_off_a_child_is_the_engines() -> None:
+    code = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'print(flush=True); input()'])"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", code], **pipes) as child:  # type: ignore[call-overload]
+        child.stdout.readline()
+        (grandchild,) = Path(f"/proc/{child.pid}/task/{child.pid}/children").read_text().split()
+        assert look(FakeNvml(pids=(int(grandchild),)), engine=os.getpid()).others == ()
+        assert look(FakeNvml(pids=(int(grandchild),)), engine=1 << 30).others != ()
+        child.stdin.close()
 
 
 @pytest.mark.parametrize(("hidden", "others"), [((), ()), ((1 << 29,), ()), ((1 << 29, 1 + (1 << 29)), ("",))])
