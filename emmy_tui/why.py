@@ -133,6 +133,8 @@ def _verdict(view: View, node: NodeRow, terms: list[Terms], width: int) -> list[
             text += f" {clean(first.node.label, view.glyphs)} is ahead by {term}."
         elif node.state in ("exhausted", "failed", "measured"):
             text += f" It is {node.state}, so nothing is left to try below it."
+        elif node.state == "bounded":
+            text += " It can't win whatever is measured below it, so that nothing was."
         else:
             text += " The next candidate goes this way, as long as those in flight don't change it."
     told = [came_to, *_deployed(view.snapshot, node), text]

@@ -20,20 +20,24 @@ class RunState(StrEnum):
 
 
 class KernelState(StrEnum):
+    """No event tells `CUT_OFF`: it is that of a kernel which a run was tuning when it ended, or died."""
+
     WAITING = "waiting"
     TUNING = "tuning"
     DONE = "done"
     FAILED = "failed"
+    CUT_OFF = "cut off"
 
 
 class NodeState(StrEnum):
-    """The mark of a search-tree node. `OPEN` has options left below it, `EXHAUSTED` has none."""
+    """The mark of a search-tree node. `OPEN` has options left below it, `EXHAUSTED` has none; `BOUNDED` can't win."""
 
     OPEN = "open"
     RUNNING = "running"
     MEASURED = "measured"
     FAILED = "failed"
     EXHAUSTED = "exhausted"
+    BOUNDED = "bounded"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

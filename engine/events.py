@@ -53,18 +53,23 @@ class GroupingEntered(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupingScored(Event):
-    """`sum_us` is None when a kernel of the grouping could not be tuned; `reason` then says which and why."""
+    """`sum_us` is None when a kernel of the grouping could not be tuned; `reason` then says which and why.
+
+    So it is as well when the grouping is `bounded`: it can't win, and its kernels were not tuned.
+    """
 
     grouping: str
     sum_us: float | None
     reason: str = ""
+    bounded: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupingsExplored(Event):
     """The outer search of a program ended. `untried` groupings were never entered; unless `exact`, at least so many.
 
-    `failed` counts the entered ones without a sum; `reason` says why the search ended.
+    `failed` counts the entered ones with a kernel that could not be tuned, `bounded` those that can't win; `reason`
+    says why the search ended.
     """
 
     entered: int
@@ -72,6 +77,7 @@ class GroupingsExplored(Event):
     untried: int
     exact: bool
     reason: str = ""
+    bounded: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,6 +49,7 @@ from engine.snapshot_rows import GroupingRow as GroupingRow
 from engine.snapshot_rows import KernelRow as KernelRow
 from engine.snapshot_rows import NodeRow as NodeRow
 from engine.snapshot_rows import TrialPoint as TrialPoint
+from engine.snapshot_rows import cut_off, let_go
 
 LOG_LIMIT = 2000
 
@@ -154,13 +155,17 @@ class Snapshot:
 
 
 def _run_started(snapshot: Snapshot, event: RunStarted) -> None:
+    cut_off(snapshot.kernels, snapshot.running, snapshot.nodes)
     snapshot.run, snapshot.finished, snapshot.current_grouping = event, None, ""
     snapshot.programs[event.run] = event
-    snapshot.touch("run")
+    snapshot.touch("run", "kernels")
 
 
 def _state_changed(snapshot: Snapshot, event: StateChanged) -> None:
     snapshot.state, snapshot.state_reason = event.state, event.reason
+    if event.state in (RunState.STOPPED, RunState.FINISHED, RunState.FAILED):
+        cut_off(snapshot.kernels, snapshot.running, snapshot.nodes)
+        snapshot.touch("kernels")
     _log(snapshot, event)
     snapshot.touch("run")
 
@@ -176,7 +181,7 @@ def _grouping_entered(snapshot: Snapshot, event: GroupingEntered) -> None:
 def _grouping_scored(snapshot: Snapshot, event: GroupingScored) -> None:
     row = snapshot.groupings.get(event.grouping)
     if row is not None:
-        row.sum_us, row.reason = event.sum_us, event.reason
+        row.sum_us, row.reason, row.bounded = event.sum_us, event.reason, event.bounded
     _log(snapshot, event)
     snapshot.touch("kernels", "tree")
 
@@ -203,21 +208,12 @@ def _kernel_started(snapshot: Snapshot, event: KernelStarted) -> None:
 
 
 def _kernel_finished(snapshot: Snapshot, event: KernelFinished) -> None:
-    _let_go(snapshot, event.kernel)
+    let_go(event.kernel, snapshot.running, snapshot.nodes)
     row = snapshot.kernels.get(event.kernel)
     if row is not None:
         row.finish(event, snapshot.comparisons.get(event.kernel))
     _log(snapshot, event)
     snapshot.touch("kernels")
-
-
-def _let_go(snapshot: Snapshot, kernel: str) -> None:
-    """What was in flight when a search ended is answered no more."""
-    for node in [node for node, started in snapshot.running.items() if started.kernel == kernel]:
-        del snapshot.running[node]
-        row = snapshot.nodes.get(node)
-        if row is not None and row.state == NodeState.RUNNING:
-            row.state = NodeState.OPEN
 
 
 def _node_opened(snapshot: Snapshot, event: NodeOpened) -> None:

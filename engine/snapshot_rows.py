@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from engine.event_words import KernelState, NodeState
-from engine.events import Compared, KernelFinished, Measured
+from engine.events import CandidateStarted, Compared, KernelFinished, Measured
 from engine.vocabulary import Schedule
 
 
@@ -224,6 +225,7 @@ class GroupingRow:
 
     `assembled_us` is its time as one graph of plain launches, `pdl_us` with programmatic dependent launch.
     `assembled_reason` says why it has no assembled time; "" while it was not put together; `pdl_reason` likewise.
+    `bounded` says that it can't win, for which `reason` has the numbers: its kernels were not tuned.
     """
 
     grouping: str
@@ -237,8 +239,28 @@ class GroupingRow:
     assembled_reason: str = ""
     pdl_us: float | None = None
     pdl_reason: str = ""
+    bounded: bool = False
 
     @property
     def whole_us(self) -> float | None:
         """The faster of its two times as one graph."""
         return min((us for us in (self.assembled_us, self.pdl_us) if us is not None), default=None)
+
+
+def let_go(kernel: str, running: dict[str, CandidateStarted], nodes: Mapping[str, NodeRow]) -> None:
+    """What was in flight when a kernel's search ended is answered no more."""
+    for node in [node for node, started in running.items() if started.kernel == kernel]:
+        del running[node]
+        row = nodes.get(node)
+        if row is not None and row.state == NodeState.RUNNING:
+            row.state = NodeState.OPEN
+
+
+def cut_off(
+    kernels: Mapping[str, KernelRow], running: dict[str, CandidateStarted], nodes: Mapping[str, NodeRow]
+) -> None:
+    """A run ended, or another one begins after one that died: nobody goes on with what was being tuned."""
+    for row in kernels.values():
+        if row.state == KernelState.TUNING:
+            let_go(row.kernel, running, nodes)
+            row.state = KernelState.CUT_OFF

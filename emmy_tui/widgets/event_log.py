@@ -145,12 +145,9 @@ def _other(event: Event, snapshot: Snapshot, glyphs: Glyphs) -> tuple[str, Tone,
             tone = Tone.BAD if event.state == "failed" else Tone.GOOD
             return "kernel", tone, f"{_label(snapshot, event.kernel, glyphs)} {event.state}{best}{reason}"
         case GroupingScored():
-            reason = f"  {event.reason}" if event.reason else ""
-            return "group", Tone.PLAIN, f"grouping scored  {glyphs.total} {fmt.us(event.sum_us)} us{reason}"
+            return ("group", *_scored(event, glyphs))
         case GroupingsExplored():
-            least = "" if event.exact else "at least "
-            counts = f"{event.entered} groupings entered, {event.failed} failed, {least}{event.untried} left untried"
-            return "group", Tone.PLAIN, f"{counts}  {event.reason}"
+            return "group", Tone.PLAIN, _explored(event)
         case Assembled():
             if event.reason == Status.NOT_RECORDED:
                 return "whole", Tone.DIM, "the whole program's time is not in the recording"
@@ -172,6 +169,20 @@ def _other(event: Event, snapshot: Snapshot, glyphs: Glyphs) -> tuple[str, Tone,
             return event.level[:5], Tone.BAD if event.level == "error" else Tone.DIM, event.text
         case _:
             return "event", Tone.DIM, type(event).__name__
+
+
+def _scored(event: GroupingScored, glyphs: Glyphs) -> tuple[Tone, str]:
+    if event.bounded:
+        return Tone.DIM, f"grouping not tuned  {event.reason}"
+    reason = f"  {event.reason}" if event.reason else ""
+    return Tone.PLAIN, f"grouping scored  {glyphs.total} {fmt.us(event.sum_us)} us{reason}"
+
+
+def _explored(event: GroupingsExplored) -> str:
+    least = "" if event.exact else "at least "
+    bounded = f"{event.bounded} that can't win, " if event.bounded else ""
+    counts = f"{event.entered} groupings entered, {event.failed} failed, {bounded}{least}{event.untried} left untried"
+    return f"{counts}  {event.reason}"
 
 
 def _beside_the_search(

@@ -46,6 +46,8 @@ def node_mark(node: NodeRow, best: bool, running: bool, glyphs: Glyphs) -> tuple
         return f"{glyphs.failed} failed", Tone.BAD
     if node.state == NodeState.EXHAUSTED:
         return f"{glyphs.exhausted} exhausted", Tone.DIM
+    if node.state == NodeState.BOUNDED:
+        return f"{glyphs.exhausted} can't win", Tone.DIM
     return "", Tone.DIM
 
 

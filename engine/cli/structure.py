@@ -40,9 +40,10 @@ def explored_text(explored: GroupingsExplored, *, replayed: bool = False) -> str
     """How far the outer search got."""
     least = "" if explored.exact else "at least "
     failed = f", {explored.failed} of them failed" if explored.failed else ""
+    bounded = f", {explored.bounded} can't win" if explored.bounded else ""
     where = " of those recorded" if replayed else ""
     why = f" ({explored.reason})" if explored.reason else ""
-    return f"{explored.entered} entered{failed}, {least}{explored.untried}{where} left untried{why}"
+    return f"{explored.entered} entered{failed}{bounded}, {least}{explored.untried}{where} left untried{why}"
 
 
 def explored_object(explored: GroupingsExplored | None, groupings: Sequence[Timed]) -> dict[str, object]:
@@ -50,6 +51,7 @@ def explored_object(explored: GroupingsExplored | None, groupings: Sequence[Time
     return {
         "entered": explored.entered if explored else len(groupings),
         "failed": explored.failed if explored else None,
+        "bounded": explored.bounded if explored else None,
         "untried": explored.untried if explored else None,
         "untried_exact": explored.exact if explored else None,
         "stopped": explored.reason if explored else None,
@@ -61,7 +63,7 @@ def _failures(groupings: Sequence[GroupingRow]) -> list[tuple[str, str]]:
     """Each failed grouping with its reason; equal reasons once."""
     numbers: dict[str, list[str]] = {}
     for number, row in enumerate(groupings, start=1):
-        if row.sum_us is None and row.reason:
+        if row.sum_us is None and row.reason and not row.bounded:
             numbers.setdefault(row.reason, []).append(str(number))
     shown = list(numbers.items())[:FAILURES_SHOWN]
     lines = [("failed", f"grouping {', '.join(which)}: {reason}") for reason, which in shown]

@@ -92,6 +92,8 @@ class Ahead:
         seed = self._settings.seed
         seen: set[str] = set()
         for recorded in store.recorded_groupings(run.id):
+            if recorded.sum_us is None:  # of one that can't win nothing was tuned
+                continue
             for key, (kernel, _) in recorded.grouping.kernel_counts().items():
                 if self._enough.is_set():
                     return

@@ -24,10 +24,6 @@ from engine.tune.kernel import KernelResult, tune_kernel
 from engine.tune.problem import Problem
 from engine.tune.workbench import Workbench
 
-KERNELS_AT_ONCE = 2
-"""On a device alone in its run: while one kernel's first candidates compile, or its last ones are timed, the other one
-keeps GPU and compilers at work. Of a Qwen3 layer's run on an H200 with 16 cores that is a fifth; three add little, and
-the benchmark process holds the inputs of two. The kernels of several devices do as much for each other."""
 LOOK_S = 0.1
 """How often a thread that waits for a kernel looks for a request of a person, in seconds."""
 

@@ -21,8 +21,7 @@ from engine.store import BadRow, LeftOut, RunInfo, Store, remove_database
 from engine.tune.ahead import Ahead
 from engine.tune.control import Control
 from engine.tune.controlled import ControlledProblem, ControlsRequest, controlled
-from engine.tune.crew import KERNELS_AT_ONCE
-from engine.tune.devices import Fleet
+from engine.tune.devices import KERNELS_AT_ONCE, Fleet
 from engine.tune.floors import Floors
 from engine.tune.full_disk import FullDisk
 from engine.tune.learn import Learner, chosen_prior, earlier_runs, steering_sentences
@@ -214,7 +213,7 @@ def _bench(
         disk=disk,
         tally=Tally(busy_s_at_start=device.health().busy_s),
         devices=len(device) if isinstance(device, Fleet) else 1,
-        kernels_per_device=1 if isinstance(device, Fleet) else KERNELS_AT_ONCE,
+        kernels_per_device=KERNELS_AT_ONCE,
         counters=request.counters,
         assembler=problem.controls.assembler if isinstance(problem, ControlledProblem) else None,
     )

@@ -7,7 +7,7 @@ from functools import partial
 
 from engine.measure import Controls, Device, DeviceError, Starts
 from engine.measure.ray_device import RAY_PREFIX, open_ray
-from engine.tune.devices import Fleet
+from engine.tune.devices import KERNELS_AT_ONCE, Fleet
 
 
 def opened(
@@ -52,7 +52,7 @@ def start(device: Device) -> None:
 
 def _fleet(devices: list[Device]) -> Fleet:
     try:
-        return Fleet(devices)
+        return Fleet(devices, KERNELS_AT_ONCE)
     except BaseException:
         _close(devices)
         raise

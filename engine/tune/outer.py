@@ -2,19 +2,21 @@
 
 Kernels that groupings share are tuned once a run. A grouping with a kernel that can't be tuned fails and says why.
 The cold model chooses the first grouping; then come the neighbours of the best, and where none promises much, the
-tree's own choice. Every grouping that the search enters is judged by measured sums. The learned model takes no part:
+tree's own choice. Every grouping that the search enters is judged by measured sums, but for those that can't win
+whatever is measured (`engine.tune.bounding`): their kernels are not tuned. The learned model takes no part:
 over 40 kernels of a Qwen3 layer it ordered whole kernels no better than the cold one, for seven times its cost.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from engine.events import GroupingEntered, GroupingScored, GroupingsExplored
+from engine.events import GroupingEntered, GroupingScored, GroupingsExplored, NodeState
 from engine.ir.plan import Grouping
 from engine.prior import ColdModel
 from engine.search import Path, Proposal, Search, Space, StopReason
+from engine.tune.bounding import Bounding
 from engine.tune.crew import Crew
 from engine.tune.grouping_scoring import GroupingScorer
 from engine.tune.kernel import KernelResult
@@ -31,21 +33,26 @@ single grouping adds is often one kernel, which would keep one device busy and t
 
 @dataclass(frozen=True, slots=True)
 class GroupingResult:
-    """A grouping with the best schedule of each kernel; `sum_us` is None when one of them has none."""
+    """A grouping with the best schedule of each kernel; `sum_us` is None when one of them has none.
+
+    One that is `bounded` can't win, and none of its kernels was tuned for it.
+    """
 
     name: str
     grouping: Grouping
     kernels: tuple[KernelResult, ...]
     sum_us: float | None
     reason: str = ""
+    bounded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class _Entered:
-    """A grouping whose kernels wait for a device, or are being tuned."""
+    """A grouping whose kernels wait for a device, or are being tuned; unless it is bounded, for this reason."""
 
     name: str
     grouping: Grouping
+    bounded: str
 
 
 @dataclass(slots=True)
@@ -67,6 +74,7 @@ def search_groupings(bench: Workbench, problem: Problem, outer: OuterResult) -> 
     space = problem.outer_space()
     scorer = GroupingScorer(ColdModel(), problem, space, bench.device.target)
     around = Neighbourhood(problem, space, scorer)
+    bounding = Bounding(bench.floors)
     search = Search(space, scorer, patience=bench.settings.outer_patience)
     reporter = TreeReporter(bench, f"outer:{problem.target}", outer=True)
     window: deque[tuple[Proposal, _Entered]] = deque()
@@ -79,13 +87,16 @@ def search_groupings(bench: Workbench, problem: Problem, outer: OuterResult) -> 
                 if proposal is None:
                     break
                 reporter.asked(proposal)
-                window.append((proposal, _enter(bench, crew, problem.grouping(proposal.path))))
+                grouping = problem.grouping(proposal.path)
+                window.append((proposal, _enter(bench, crew, grouping, bounding.reason(grouping))))
             if not window:
                 break
             proposal, entered = window.popleft()
             result = _tuned(crew, entered)
             times = {item.kernel.key: item.us for item in result.kernels if item.us is not None}
             around.measured(proposal.path, result.sum_us, times)
+            bounding.measured(result.sum_us, times)
+            bench.tell_ceilings(bench.device.health().ceilings)  # known since the first answer, and told once a second
             _told(bench, search, reporter, outer, proposal, result)
     outer.reason = _stop_text(search)
     _report_end(bench, problem, space, outer, exhausted=search.stopped is StopReason.EXHAUSTED)
@@ -114,9 +125,12 @@ def _told(
     outer.paths.add(tuple(proposal.path))
     search.tell(proposal, None if result.sum_us is None else 1.0 / result.sum_us)
     nodes = reporter.told(proposal)
+    if result.bounded:
+        nodes = (*nodes[:-1], replace(nodes[-1], state=NodeState.BOUNDED))
     bench.recorder.nodes(bench.run, nodes)
     bench.recorder.score(result.name, result.sum_us, result.reason)
-    bench.tell(GroupingScored, grouping=result.name, sum_us=result.sum_us, reason=result.reason)
+    told = {"grouping": result.name, "sum_us": result.sum_us, "reason": result.reason, "bounded": result.bounded}
+    bench.tell(GroupingScored, **told)
     reporter.emit_visits(nodes)
 
 
@@ -133,18 +147,20 @@ def _report_end(bench: Workbench, problem: Problem, space: Space, outer: OuterRe
     bench.tell(
         GroupingsExplored,
         entered=len(outer.groupings),
-        failed=sum(item.sum_us is None for item in outer.groupings),
+        failed=sum(item.sum_us is None and not item.bounded for item in outer.groupings),
+        bounded=sum(item.bounded for item in outer.groupings),
         untried=left.count,
         exact=left.exact,
         reason=outer.reason,
     )
 
 
-def _enter(bench: Workbench, crew: Crew, grouping: Grouping) -> _Entered:
-    """Announce the grouping and ask for its kernels."""
+def _enter(bench: Workbench, crew: Crew, grouping: Grouping, bounded: str) -> _Entered:
+    """Announce the grouping and, unless it can't win, ask for its kernels."""
     counts = grouping.kernel_counts()
     name = bench.recorder.grouping(bench.run, grouping)
-    for kernel, count in counts.values():
+    asked = () if bounded else tuple(counts.values())
+    for kernel, count in asked:
         bench.tell_kernel(kernel, count)
     bench.tell(
         GroupingEntered,
@@ -153,14 +169,16 @@ def _enter(bench: Workbench, crew: Crew, grouping: Grouping) -> _Entered:
         kernels=tuple(counts),
         counts=tuple(count for _, count in counts.values()),
     )
-    for kernel, _ in counts.values():
+    for kernel, _ in asked:
         crew.start(kernel)
-    return _Entered(name, grouping)
+    return _Entered(name, grouping, bounded)
 
 
 def _tuned(crew: Crew, entered: _Entered) -> GroupingResult:
     """Wait for the grouping's kernels and add them up."""
     name, grouping = entered.name, entered.grouping
+    if entered.bounded:
+        return GroupingResult(name, grouping, (), None, entered.bounded, bounded=True)
     counts = grouping.kernel_counts()
     results = [crew.result(kernel) for kernel, _ in counts.values()]
     failed = [result for result in results if result.us is None]

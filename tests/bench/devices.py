@@ -1,6 +1,6 @@
 """The same tune on one GPU and on several: how much faster it is, and whether bests and totals agree.
 
-    python -m tests.bench.devices [--devices 0,1] [--patience 30] [--code TEXT | --target LINE] [--lose-after N]
+    python -m tests.bench.devices [--devices 0,1] [--patience 50] [--code TEXT | --target LINE] [--lose-after N]
 
 Four runs: one GPU and all GPUs, each from an empty database; then each database again with the other number of GPUs,
 which must launch nothing and find exactly the same bests and total. Two runs from empty databases differ by the noise
@@ -29,16 +29,16 @@ from engine.session import TuningSession
 from engine.tune import LiveRequest, Settings, tune_live
 from engine.vocabulary import Measurement, Regime, Schedule
 
-WIDTHS = (512, 1024, 2048, 1536, 3072, 768, 2560, 1280, 1792)
+WIDTHS = (512, 1024, 2048, 1536, 3072, 768, 2560, 1280, 1792, 2304, 896, 3328, 640)
 FEWEST_KERNELS = 6
 
 
 def chain() -> str:
-    """Eight matmuls of eight shapes in a row, with a relu behind each."""
-    value = f"torch.randn(1024, {WIDTHS[0]}, device='cuda', dtype=torch.bfloat16)"
+    """Twelve matmuls of twelve shapes in a row."""
+    value = f"torch.randn(2048, {WIDTHS[0]}, device='cuda', dtype=torch.bfloat16)"
     for inner, width in pairwise(WIDTHS):
         weight = f"torch.randn({inner}, {width}, device='cuda', dtype=torch.bfloat16)"
-        value = f"torch.relu(torch.matmul({value}, {weight}))"
+        value = f"torch.matmul({value}, {weight})"
     return value
 
 
@@ -109,7 +109,8 @@ def report(title: str, result: Result) -> None:
     print(
         f"{title:34} {summary.wall_s:7.1f} s  {summary.measured:5} measured {summary.cached:5} served"
         f"  {len(result.bests):3} kernels  sum {summary.sum_us or 0:9.2f} us"
-        f"  assembled {summary.assembled_us or 0:9.2f} us  idle: {idle}"
+        f"  assembled {summary.assembled_us or 0:9.2f} us  idle: {idle}",
+        flush=True,
     )
     for warning in result.warnings:
         print(f"{'':34} {warning}")
@@ -126,7 +127,7 @@ def same(first: Result, second: Result) -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--devices", default="0,1")
-    parser.add_argument("--patience", type=int, default=30)
+    parser.add_argument("--patience", type=int, default=50)
     parser.add_argument("--jobs", type=int, help="compile processes of a run, shared by its GPUs")
     parser.add_argument("--code", default=chain())
     parser.add_argument("--target", help="a model line instead of code, with all of its options written out")
@@ -137,18 +138,22 @@ def main() -> int:
     settings = Settings(patience=options.patience, jobs=options.jobs)
     with tempfile.TemporaryDirectory() as folder:
         one, several = Path(folder) / "one.db", Path(folder) / "several.db"
-        runs = [tuned(code, one, Gpus(names[:1]), settings), tuned(code, several, Gpus(names), settings)]
-        report("one GPU, empty database", runs[0])
-        report(f"{len(names)} GPUs, empty database", runs[1])
-        again = [tuned(code, one, Gpus(names), settings), tuned(code, several, Gpus(names[:1]), settings)]
-        report(f"{len(names)} GPUs on one GPU's database", again[0])
-        equal = same(runs[0], again[0])
-        report(f"one GPU on {len(names)} GPUs' database", again[1])
-        equal = same(runs[1], again[1]) and equal
+        runs: list[Result] = []
+        for title, database, gpus in (("one GPU", one, names[:1]), (f"{len(names)} GPUs", several, names)):
+            runs.append(tuned(code, database, Gpus(gpus), settings))
+            report(f"{title}, empty database", runs[-1])
         speed = runs[0].summary.wall_s / runs[1].summary.wall_s
         rate = speed * (runs[1].summary.measured or 1) / (runs[0].summary.measured or 1)
         total = (runs[1].summary.sum_us or 0.0) / (runs[0].summary.sum_us or 1.0)
         print(f"speed-up {speed:.2f}x by wall time, {rate:.2f}x by candidates a second; totals {total:.3f} apart")
+        equal = True
+        for first, title, database, gpus in (
+            (runs[0], f"{len(names)} GPUs on one GPU's database", one, names),
+            (runs[1], f"one GPU on {len(names)} GPUs' database", several, names[:1]),
+        ):
+            again = tuned(code, database, Gpus(gpus), settings)
+            report(title, again)
+            equal = same(first, again) and equal
         if options.lose_after is not None:
             lost = tuned(code, Path(folder) / "lost.db", Gpus(names, options.lose_after), settings)
             report(f"{names[-1]} closed at {options.lose_after}", lost)

@@ -107,10 +107,10 @@ def many_kernels_program() -> Program:
     return Program(builder.build(value), "chain")
 
 
-def tune_on(database: Path, *devices: FakeDevice, events: list[Event] | None = None) -> RunFinished:
-    """One run on a fleet of the devices."""
-    with Fleet(devices) as fleet:
-        return tune_with(database, fleet, many_kernels_program(), SETTINGS, events=events)
+def tune_on(database: Path, *devices: FakeDevice, events: list[Event] | None = None, kernels: int = 1) -> RunFinished:
+    """One run on a fleet of the devices, each of which tunes so many kernels at a time."""
+    with Fleet(devices, kernels) as fleet:
+        return tune_with(database, fleet, many_kernels_program(), SETTINGS, events=events, kernels_per_device=kernels)
 
 
 def kept(database: Path) -> dict[str, list[tuple[object, ...]]]:

@@ -32,14 +32,14 @@ def _numbers(summary: object) -> tuple[object, ...]:
     return tuple(getattr(summary, name) for name in names)
 
 
-@pytest.mark.parametrize("count", [2, 4])
+@pytest.mark.parametrize(("count", "kernels"), [(2, 1), (2, 2), (4, 1)])
 def test_the_number_of_devices_changes_no_result(
-    alone: tuple[Path, list[Event], tuple[object, ...]], tmp_path: Path, count: int
+    alone: tuple[Path, list[Event], tuple[object, ...]], tmp_path: Path, count: int, kernels: int
 ) -> None:
     database, events, numbers = alone
     devices = [MortalDevice(number) for number in range(count)]
     several: list[Event] = []
-    summary = tune_on(tmp_path / "t.db", *devices, events=several)
+    summary = tune_on(tmp_path / "t.db", *devices, events=several, kernels=kernels)
     assert len(bests(events)) >= 6
     assert bests(several) == bests(events)
     assert _numbers(summary) == numbers
@@ -53,20 +53,21 @@ def test_a_kernel_is_tuned_on_one_device(tmp_path: Path) -> None:
     assert sum(map(len, kernels)) == len(set.union(*kernels))
 
 
+@pytest.mark.parametrize("kernels", [1, 2])
 @pytest.mark.parametrize("dies_at", [1, 7, 20])
-def test_a_device_that_dies_hands_its_kernel_on(
-    alone: tuple[Path, list[Event], tuple[object, ...]], tmp_path: Path, dies_at: int
+def test_a_device_that_dies_hands_its_kernels_on(
+    alone: tuple[Path, list[Event], tuple[object, ...]], tmp_path: Path, dies_at: int, kernels: int
 ) -> None:
     database, events, numbers = alone
     devices = [MortalDevice(0), MortalDevice(1, dies_at)]
     several: list[Event] = []
-    summary = tune_on(tmp_path / "t.db", *devices, events=several)
+    summary = tune_on(tmp_path / "t.db", *devices, events=several, kernels=kernels)
     assert len(devices[1].launches) == dies_at - 1
     assert bests(several) == bests(events)
     assert _numbers(summary) == numbers
     assert kept(tmp_path / "t.db") == kept(database)
     (warning,) = [e.text for e in several if isinstance(e, Logged) and e.level == "warning"]
-    assert warning == "fake:1 is lost (the GPU fell off the bus); its kernel goes on at fake:0"
+    assert warning == "fake:1 is lost (the GPU fell off the bus); what it was tuning goes on at fake:0"
     launches = [launch for device in devices for launch in device.launches]
     assert len(launches) == len(set(launches))
 

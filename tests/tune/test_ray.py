@@ -86,7 +86,7 @@ def test_an_actor_that_is_killed_hands_its_kernel_on(
     assert kept(tmp_path / "t.db") == kept(database)
     (warning,) = [e.text for e in several if isinstance(e, Logged) and e.level == "warning"]
     assert "is lost (its actor is gone: " in warning
-    assert "its kernel goes on at " in warning
+    assert "what it was tuning goes on at " in warning
 
 
 def test_a_cluster_that_is_not_there_is_a_sentence() -> None:

@@ -78,7 +78,7 @@ def test_several_devices_sum_up_to_what_one_does(tmp_path: Path) -> None:
 def test_a_lost_device_is_named_in_the_run_and_in_its_record(tmp_path: Path) -> None:
     session = _run(_session(tmp_path / "t.db", "cuda:0,cuda:1", Machine({"cuda:1": 2})))
     assert session.failure is None
-    expected = "fake:1 is lost (the GPU fell off the bus); its kernel goes on at fake:0"
+    expected = "fake:1 is lost (the GPU fell off the bus); what it was tuning goes on at fake:0"
     assert expected in [event.text for event in session.drain(10**6) if isinstance(event, Logged)]
     with Store.open(tmp_path / "t.db") as store:
         recorded = [event.text for event in store.events_of(store.runs()[0].id) if isinstance(event, Logged)]
