@@ -10,7 +10,7 @@ from engine.codegen.emit import resolve
 from engine.codegen.family import Unsupported
 from engine.codegen.frames import Digit, Frame, FrameError, split_by_axes, whole_frame
 from engine.codegen.outputs import Output, stored_outputs
-from engine.ir.attention import AttentionChain, attention_chain, unfit_because
+from engine.ir.attention import AttentionChain, attention_chain, steps_to_scores, unfit_because
 from engine.ir.attention_mask import Masking, read_masking
 from engine.ir.attention_prologue import KEYS, QUERIES, operand_prologue
 from engine.ir.graph import DTYPE_BYTES, Graph, TensorSpec
@@ -81,13 +81,31 @@ class AttentionFacts:
         return DTYPE_BYTES[self.dtype]
 
     @property
+    def shown(self) -> int:
+        """The op that is the logit of each key that is seen: the one below the masks that are nothing but bounds."""
+        conditions = {condition.index for condition in self.masking.conditions}
+        index = self.chain.logits
+        for step in steps_to_scores(self.body, self.chain):
+            index = step.index
+            if step.op.kind != "where" or step.op.inputs[0] not in conditions:
+                break
+            index = self.chain.scores if step.below is None else step.below
+        return index
+
+    @property
     def diagonal(self) -> bool:
-        """Whether the mask is causal and nothing else: every key up to the diagonal is seen as it is scored."""
-        masking, body = self.masking, self.body
-        conditions = {condition.index for condition in masking.conditions}
-        between = [body.ops[i] for i in self.chain.path if i > masking.scaled]
+        """Whether the mask is causal and nothing else, and comes last: every key up to the diagonal is seen."""
+        masking, shown = self.masking, self.shown
         causal = masking.bounds.low is not None and masking.bounds.high is None and masking.bounds.exact
-        return causal and masking.infinite and all(op.kind == "where" and op.inputs[0] in conditions for op in between)
+        last = shown != self.chain.logits and not any(
+            self.body.ops[i].kind in ("where", "add") for i in self.chain.path if i <= shown
+        )
+        return causal and masking.infinite and last
+
+    @property
+    def changed(self) -> bool:
+        """Whether more becomes of the scores below the masks than that they are scaled."""
+        return self.shown != self.masking.scaled
 
     @property
     def unmasked(self) -> bool:

@@ -97,6 +97,8 @@ def _unsuited_mask(facts: AttentionFacts) -> str:
         return ""
     if not facts.diagonal:
         return "is for every key or a causal mask, and here it is another one, or not the only one"
+    if facts.changed:
+        return "is for scores that are no more than scaled before they are masked, and here they are changed"
     ahead = keys_ahead(facts)
     if ahead < 0 or facts.rows + ahead > facts.keys:
         return "needs a key for each query under the mask, and here some queries have none, or keys end before them"

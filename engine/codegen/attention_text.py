@@ -29,6 +29,7 @@ from engine.ir.attention_mask import Condition
 ENTRY = "attention"
 _LOG2_E = math.log2(math.e)
 _MINUS_INFINITY = 'float("-inf")'
+_MOVES = frozenset({"rows", "cols", "start"})
 
 
 def attention_source(facts: AttentionFacts, values: Values) -> KernelSource:
@@ -197,11 +198,13 @@ class _Writer:
         line(f"acc{end} = acc{end} * shrink{end}[:, None]")
 
     def _mask_the_cut(self) -> None:
-        """Hide the scores behind the diagonal in the blocks that hold some of them.
+        """Hide the scores, or what they are capped to, behind the diagonal in the blocks that hold some of them.
 
         The moving number stands on the side of the rows, of which a thread has few.
         """
         line, low = self.emitter.line, self.facts.masking.bounds.low or 0
+        if self.facts.changed:
+            line(f"scores = {self._changed_scores(self.facts.shown)}")
         moved = f"(start + {low})" if low else "start"
         line(f"if start > {self._first()} - {self.block_n - 1 + low}:")
         line(f"    scores = tl.where(rows - {moved} >= cols, scores, {_MINUS_INFINITY})")
@@ -209,19 +212,22 @@ class _Writer:
     def _logits(self) -> str:
         """The name of what the softmax is taken of in this step, before the scale where that commutes."""
         facts, emitter = self.facts, self.emitter
-        masking, body = facts.masking, facts.body
-        moves = frozenset({"rows", "cols", "start"})
-        emitter.fix(masking.scaled, Value("scores", "float32", moves), self.logits)
-        for condition in masking.conditions:
-            shape = body.ops[condition.index].out.shape
-            at = broadcast_frame(self.logits, body.ops[facts.chain.logits].out.shape, shape)
-            emitter.fix(condition.index, Value(self._seen(condition), "bool", moves), at)
-        value = emitter.value(facts.chain.logits, self.logits, self.space)
-        text = Operand(value.text, value.dtype, value.number).scalar("float32")
+        for condition in facts.masking.conditions:
+            shape = facts.body.ops[condition.index].out.shape
+            at = broadcast_frame(self.logits, facts.body.ops[facts.chain.logits].out.shape, shape)
+            emitter.fix(condition.index, Value(self._seen(condition), "bool", _MOVES), at)
+        text = self._changed_scores(facts.chain.logits)
         if self.ragged:
             text = f"tl.where({self.columns.mask}, {text}, {_MINUS_INFINITY})"
         emitter.line(f"logits = {text}")
         return "logits"
+
+    def _changed_scores(self, index: int) -> str:
+        """What an op between the scores and the logits makes of them."""
+        emitter = self.emitter
+        emitter.fix(self.facts.masking.scaled, Value("scores", "float32", _MOVES), self.logits)
+        value = emitter.value(index, self.logits, self.space)
+        return Operand(value.text, value.dtype, value.number).scalar("float32")
 
     def _seen(self, condition: Condition) -> str:
         """The name of a mask that is nothing but bounds, in 32 bits."""

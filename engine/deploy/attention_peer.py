@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 
 from engine.deploy.peers import OP_BY_OP, TORCH_ATTENTION, Function, eager_body, traced
-from engine.ir.attention import AttentionChain, attention_chain
+from engine.ir.attention import AttentionChain, attention_chain, steps_to_scores
 from engine.ir.attention_mask import FAR_BELOW, read_masking
 from engine.ir.builder import GraphBuilder
 from engine.ir.graph import Graph, TensorSpec
@@ -110,21 +110,16 @@ def _read_form(body: Graph) -> _Form | None:
 
 def _read_path(body: Graph, chain: AttentionChain) -> tuple[tuple[_Mask, ...], float] | None:
     """What hides scores, and what they are multiplied by before; None where anything else becomes of them."""
-    on_path = chain.path | {chain.scores}
-    index = chain.logits
     found: list[_Mask] = []
-    while index != chain.scores:
-        op = body.ops[index]
-        below = [position for position, source in enumerate(op.inputs) if source in on_path]
-        if len(below) != 1:
+    for step in steps_to_scores(body, chain):
+        op, position = step.op, step.position
+        if position is None:
             return None
-        (position,) = below
-        source = op.inputs[position]
-        if op.kind in ("mul", "div") and source == chain.scores:
-            scale = _number(body, op.inputs[1 - position]) if op.kind == "mul" or position == 0 else None
+        if op.kind in ("mul", "div") and step.below == chain.scores:
+            scale = _number(body, step.other) if op.kind == "mul" or position == 0 else None
             return (tuple(found), scale if op.kind == "mul" else 1 / scale) if scale else None
         if op.kind == "add":
-            found.append(_Mask(op.inputs[1 - position], added=True))
+            found.append(_Mask(step.other, added=True))
         elif op.kind == "where":
             fill = _number(body, op.inputs[3 - position]) if position else None
             if fill is None or fill > FAR_BELOW:
@@ -132,7 +127,6 @@ def _read_path(body: Graph, chain: AttentionChain) -> tuple[tuple[_Mask, ...], f
             found.append(_Mask(op.inputs[0], negated=position == 2))
         elif op.kind not in ("cast", "copy"):
             return None
-        index = source
     return tuple(found), 1.0
 
 

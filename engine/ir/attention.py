@@ -7,9 +7,10 @@ graph, where a rule asks whether it may be one kernel, and in a kernel's body, w
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from engine.ir.graph import Graph
+from engine.ir.graph import Graph, Op
 from engine.ir.measures import matmul_extents
 from engine.ir.ops import OP_CLASS, OpClass
 from engine.ir.shapes import FLOATS
@@ -41,6 +42,38 @@ class AttentionChain:
     path: frozenset[int]
     ops: frozenset[int]
     safe: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Op `index` between logits and scores. The scores come by its input `position`, None where by several or none."""
+
+    index: int
+    op: Op
+    position: int | None
+
+    @property
+    def below(self) -> int | None:
+        """The op that the scores come from."""
+        return None if self.position is None else self.op.inputs[self.position]
+
+    @property
+    def other(self) -> int:
+        """The other input of an op with two."""
+        return self.op.inputs[0 if self.position else 1]
+
+
+def steps_to_scores(graph: Graph, chain: AttentionChain) -> Iterator[Step]:
+    """What the logits are made of, from the last op down to the scores, which are no step; the last one that is told
+    is the one that they come by in no single way."""
+    on_path = chain.path | {chain.scores}
+    index: int | None = chain.logits
+    while index is not None and index != chain.scores:
+        op = graph.ops[index]
+        positions = [position for position, source in enumerate(op.inputs) if source in on_path]
+        step = Step(index, op, positions[0] if len(positions) == 1 else None)
+        yield step
+        index = step.below
 
 
 def attention_chain(graph: Graph, values: int) -> AttentionChain | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.ir.attention import AttentionChain, attention_chain
+from engine.ir.attention import AttentionChain, attention_chain, steps_to_scores
 from engine.ir.graph import Graph, Op
 from engine.ir.measures import op_flops
 from engine.ir.views import view_axes
@@ -89,7 +89,7 @@ class _Mask:
 class Masking:
     """What the path from scores to logits does. `bounds` may cut the loop; `scale` multiplies the scores by a positive
     number at op `scaled`, which may as well be applied after the maximum. `conditions` are truth values that say
-    nothing but bounds. `plain` says that nothing is masked, `infinite` that whatever is masked becomes -inf.
+    nothing but bounds. `plain` says that nothing is masked or capped, `infinite` that whatever is masked becomes -inf.
     """
 
     bounds: Bounds
@@ -101,7 +101,8 @@ class Masking:
 
 
 def read_masking(graph: Graph, chain: AttentionChain) -> Masking:
-    """Walk from the logits down to the scores; an op that is not understood leaves every key visible."""
+    """Walk from the logits down to the scores. Ops are computed place by place, so a mask hides whatever becomes of
+    the scores below it, such as a cap by tanh; below an op that is not understood nothing is known of masks."""
     return _Reader(graph, chain).read()
 
 
@@ -140,35 +141,40 @@ class _Truth:
 _OPEN = _Truth(exact=False)
 
 
+_OPAQUE = _Mask(UNKNOWN, 0.0, None, False)
+"""What an op may do that isn't understood: masks above it hold whatever becomes of the scores below."""
+
+
 class _Reader:
     def __init__(self, graph: Graph, chain: AttentionChain) -> None:
+        self._graph = graph
         self._ops = graph.ops
-        self._on_path = chain.path | {chain.scores}
         self._chain = chain
         self._left = _MOST_STEPS
         self._rows, self._keys = graph.ops[chain.logits].out.shape[-2:]
 
     def read(self) -> Masking:
-        scores, index = self._chain.scores, self._chain.logits
-        plain, fold, scale = True, True, 1.0
+        scores, scale = self._chain.scores, 1.0
+        plain, fold, masked_last = True, True, True
         masks: list[_Mask] = []
-        while index != scores:
-            op = self._ops[index]
-            below = [i for i in op.inputs if i in self._on_path]
-            factor = self._scale(op)
-            if len(below) != 1 or (factor is None and op.kind not in ("where", "add", "cast", "copy")):
-                return Masking(UNKNOWN, scores, 1.0, (), False, False)
-            if factor is not None and fold and below[0] == scores:
-                scores, scale = index, factor
+        for step in steps_to_scores(self._graph, self._chain):
+            op, below, factor = step.op, step.below, self._scale(step.op)
+            masks_here = op.kind in ("where", "add")
+            known = factor is not None or masks_here or op.kind in ("cast", "copy", "tanh")
+            if below is None or not known or (masks_here and not masked_last):
+                return self._joined([*masks, _OPAQUE], self._chain.scores, 1.0, False)
+            if factor is not None and fold and below == scores:
+                scores, scale = step.index, factor
                 break
             if factor is not None or (op.kind in ("cast", "copy") and op.out.dtype != "float32"):
                 fold = False
-            elif op.kind in ("where", "add"):
-                mask = self._where(op, below[0]) if op.kind == "where" else self._added(op, below[0])
+            elif op.kind == "tanh":
+                plain = fold = masked_last = False
+            elif masks_here:
+                mask = self._where(op, below) if op.kind == "where" else self._added(op, below)
                 masks.append(mask)
                 plain = False
                 fold = fold and op.kind == "where" and mask.fill <= FAR_BELOW
-            index = below[0]
         return self._joined(masks, scores, scale, plain)
 
     def _joined(self, masks: list[_Mask], scores: int, scale: float, plain: bool) -> Masking:
@@ -207,7 +213,7 @@ class _Reader:
         """What a `where` on the path lets through, and the number it puts in the other places."""
         condition, kept, other = op.inputs
         if kept == other or condition == below:
-            return _Mask(UNKNOWN, 0.0, None, False)
+            return _OPAQUE
         negate = other == below
         fill = self._number(kept if negate else other)
         bounds = self._bounds(self._truth(condition, negate))
@@ -223,10 +229,10 @@ class _Reader:
             mask = self._ops[mask].inputs[0]
         inner = self._ops[mask]
         if inner.kind != "where":
-            return _Mask(UNKNOWN, 0.0, None, False)
+            return _OPAQUE
         condition, kept, other = inner.inputs[0], self._number(inner.inputs[1]), self._number(inner.inputs[2])
         if kept != 0 and other != 0:
-            return _Mask(UNKNOWN, 0.0, None, False)
+            return _OPAQUE
         fill = other if kept == 0 else kept
         truth = self._truth(condition, kept != 0)
         for view in reversed(views):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.ir.attention import AttentionChain, attention_chain
+from engine.ir.attention import AttentionChain, attention_chain, steps_to_scores
 from engine.ir.attention_mask import FAR_BELOW, read_masking
 from engine.ir.extern import CONVOLUTION
 from engine.ir.graph import Graph
@@ -150,25 +150,21 @@ def _masks(body: Graph, chain: AttentionChain) -> tuple[list[tuple[Array, Array]
     """(where it puts a number in a score's place or adds one, that number) of each mask between logits and scores whose
     values are known, down to an op that may make something else of it; and whether there is no other mask. Arrays have
     two axes at least."""
-    on_path = chain.path | {chain.scores}
     found: list[tuple[Array, Array]] = []
-    index, left = chain.logits, set(chain.path)
-    while index != chain.scores:
-        op = body.ops[index]
-        below = [position for position, source in enumerate(op.inputs) if source in on_path]
-        if len(below) != 1 or op.kind not in ("where", "add", "cast", "copy"):
+    left = set(chain.path)
+    for step in steps_to_scores(body, chain):
+        op, position = step.op, step.position
+        if position is None or op.kind not in ("where", "add", "cast", "copy"):
             break
-        (position,) = below
         if op.kind == "add":
-            other = _known(body, op.inputs[1 - position])
+            other = _known(body, step.other)
             known = [np.ones((1, 1), bool), *other] if other else []
         else:
             known = _known(body, op.inputs[0], op.inputs[3 - position]) if op.kind == "where" and position else []
         if known:
             found.append((~known[0] if op.kind == "where" and position == 1 else known[0], known[1]))
         if known or op.kind in ("cast", "copy"):
-            left.discard(index)
-        index = op.inputs[position]
+            left.discard(step.index)
     return found, not any(body.ops[one].kind in ("where", "add") for one in left)
 
 

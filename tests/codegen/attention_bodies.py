@@ -48,6 +48,7 @@ def attention(
     group: int = 1,
     width: int = 0,
     scale: float = 0.125,
+    cap: float = 0.0,
     causal: bool = False,
     offset: int = 0,
     window: int = 0,
@@ -60,7 +61,8 @@ def attention(
 ) -> Graph:
     """`heads` query heads, `group` of which share keys and values. `added` is the shape of an additive mask, `hidden`
     of a truth mask of what to leave out. `tokens_first` stores queries, keys and values as [B, S, H, D];
-    `joined` returns the result as a copy in [B, S, H, D]. `safe` gives zeros for queries without keys."""
+    `joined` returns the result as a copy in [B, S, H, D]. `cap` caps scores softly before they are masked. `safe` gives
+    zeros for queries without keys."""
     b = GraphBuilder()
     width = width or head
     shared = heads // group
@@ -77,6 +79,8 @@ def attention(
     scores = b.add("matmul", query, turned, dtype="float32")
     if scale != 1:
         scores = b.add("mul", scores, b.constant(scale))
+    if cap:
+        scores = b.add("mul", b.add("tanh", b.add("div", scores, b.constant(cap))), b.constant(cap))
     if causal:
         scores = add_causal(b, scores, offset=offset, window=window, fill=fill)
     if added:
@@ -159,6 +163,16 @@ ATTENTION: dict[str, Callable[[], Graph]] = {
     "roles_grouped": lambda: attention(8, 128, 256, 64, "bfloat16", group=8, causal=True, offset=128),
     "roles_heads_first": lambda: attention(
         *(2, 256, 384, 128, "float16"), group=2, batch=2, causal=True, tokens_first=False, joined=False
+    ),
+    "soft_capped": lambda: attention(2, 40, 40, 16, "bfloat16", cap=0.5),
+    "soft_capped_causal": lambda: attention(2, 50, 50, 24, "float32", cap=0.5, causal=True),
+    "soft_capped_causal_long": lambda: attention(2, 40, 1024, 16, "float32", cap=0.5, causal=True, offset=984, group=2),
+    "soft_capped_rows_without_keys": lambda: attention(1, 40, 1024, 16, "float16", cap=2.0, causal=True, offset=-5),
+    "soft_capped_window": lambda: attention(2, 70, 70, 16, "float32", cap=0.5, causal=True, window=20),
+    "soft_capped_finite_fill": lambda: attention(2, 40, 40, 16, "float32", cap=0.5, causal=True, fill=-3.4e38),
+    "soft_capped_added": lambda: attention(2, 24, 40, 16, "float32", cap=0.5, added=(1, 1, 24, 40)),
+    "soft_capped_added_causal": lambda: attention(
+        *(2, 40, 40, 32, "bfloat16"), cap=0.5, causal=True, added=(1, 2, 1, 40)
     ),
     "negative_scale": lambda: attention(1, 32, 32, 16, "float32", scale=-0.5, causal=True),
 }

@@ -13,10 +13,11 @@ from engine.codegen import declined_because, illegal_because, offered_schedules,
 from engine.codegen.attention_facts import attention_facts
 from engine.codegen.attention_rules import stage_bytes
 from engine.ir import Graph, GraphBuilder, Kernel, TensorSpec
-from engine.ir.attention_mask import Bounds
+from engine.ir.attention_mask import Bounds, hidden_flops
+from engine.ir.measures import op_flops
 from engine.runtime.toolchain import ptxas_path
 from engine.vocabulary import KnobValue, Target
-from tests.codegen.attention_bodies import add_softmax, attention
+from tests.codegen.attention_bodies import add_causal, add_softmax, attention
 from tests.codegen.test_compiles import build
 from tests.codegen.test_golden import attention_schedule
 
@@ -133,6 +134,10 @@ def test_a_mask_that_can_leave_a_row_without_keys_bounds_nothing_unless_it_fills
     assert attention_facts(mild).masking.bounds == Bounds(exact=False)
 
 
+def attention_work(body: Graph) -> int:
+    return sum(op_flops(body, op) for op in body.ops)
+
+
 def test_a_mask_that_is_added_bounds_the_loop_too() -> None:
     b = GraphBuilder()
     q, k, v = (b.input(TensorSpec.contiguous((2, 40, 16), "float32")) for _ in range(3))
@@ -145,6 +150,48 @@ def test_a_mask_that_is_added_bounds_the_loop_too() -> None:
     )
     body = b.build(b.add("matmul", add_softmax(b, masked, "float32"), v))
     assert attention_facts(body).masking.bounds.low == 0
+
+
+def test_scores_that_are_capped_before_they_are_masked_are_bounded_as_plain_ones() -> None:
+    for options in ({}, {"window": 300}, {"fill": -3e38}, {"added": (1, 1, 1, 2048)}):
+        plain, capped = (attention(2, 2048, 2048, 64, "bfloat16", causal=True, cap=cap, **options) for cap in (0, 50.0))
+        facts = [attention_facts(body) for body in (plain, capped)]
+        assert facts[0].masking.bounds == facts[1].masking.bounds
+        assert [one.diagonal for one in facts] == [not options] * 2
+        assert hidden_flops(capped) / attention_work(capped) == pytest.approx(
+            hidden_flops(plain) / attention_work(plain), rel=1e-3
+        )
+        texts = [render(Kernel("attention", body), attention_schedule()).text for body in (plain, capped)]
+        loops = [[line for line in text.splitlines() if "end" in line or "begin" in line] for text in texts]
+        assert loops[0] == loops[1] != []
+
+
+def test_the_diagonal_blocks_of_capped_scores_alone_are_masked() -> None:
+    kernel = Kernel("attention", attention(2, 2048, 2048, 64, "bfloat16", causal=True, cap=50.0))
+    assert {schedule.as_dict()["MASK"] for schedule in offered_schedules(kernel, H200)} == {"every", "cut"}
+    lines = render(kernel, attention_schedule(MASK="cut")).text.splitlines()
+    (masked,) = (number for number, line in enumerate(lines) if "tl.where(rows" in line)
+    assert lines[masked - 1].strip().startswith("if start > first")
+    assert any("tanh" in line for line in lines[:masked])
+    roles = {"BLOCK_M": 128, "BLOCK_N": 128, "LOADS": "descriptor", "NUM_WARPS": 8, "NUM_STAGES": 2, "MASK": "cut"}
+    assert "no more than scaled" in str(
+        illegal_because(kernel, attention_schedule(**roles, OVERLAP="specialized"), H200)
+    )
+
+
+def test_a_cap_above_the_mask_shows_every_key() -> None:
+    b = GraphBuilder()
+    q, k, v = (b.input(TensorSpec.contiguous((2, 40, 16), "float32")) for _ in range(3))
+    scores = b.add("matmul", q, b.view(k, (2, 16, 40), (640, 1, 16)))
+    body = b.build(b.add("matmul", add_softmax(b, b.add("tanh", add_causal(b, scores)), "float32"), v))
+    assert attention_facts(body).masking.bounds == Bounds(exact=False)
+
+
+def test_a_mask_above_what_is_not_understood_bounds_the_loop_and_is_not_all() -> None:
+    for fill, bounds in ((float("-inf"), Bounds(low=0, exact=False)), (-3e38, Bounds(exact=False))):
+        facts = attention_facts(attention(2, 40, 40, 16, "float32", scale=-0.5, causal=True, fill=fill))
+        assert facts.masking.bounds == bounds
+        assert not facts.diagonal
 
 
 @pytest.mark.parametrize("loads", ["pointer", "descriptor"])

@@ -94,6 +94,10 @@ def cases() -> dict[str, tuple[Kernel, Schedule]]:
             Kernel("attention", attention(16, 2048, 2048, 128, "bfloat16", causal=True)),
             attention_schedule(LOADS="descriptor", MASK="cut", BLOCK_N=64, NUM_STAGES=3),
         ),
+        "attention_soft_capped_cut": (
+            Kernel("attention", attention(8, 2048, 2048, 128, "bfloat16", group=2, cap=50.0, causal=True)),
+            attention_schedule(MASK="cut", BLOCK_M=128, NUM_WARPS=8),
+        ),
         "attention_two_query_tiles": (
             Kernel("attention", attention(16, 2048, 2048, 128, "bfloat16")),
             attention_schedule(BLOCK_M=128, BLOCK_N=64, LOADS="descriptor", NUM_WARPS=4, NUM_STAGES=2, QUERY_TILES=2),
