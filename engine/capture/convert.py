@@ -6,7 +6,6 @@ runs with values that nobody chose (a random or an empty one) is an input too.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -22,7 +21,7 @@ from engine.capture.errors import NoTensorInputError, UnsupportedOpError, Unsupp
 from engine.capture.feeding import part_name
 from engine.capture.lowering import Lowering, Value
 from engine.ir.graph import DTYPE_BYTES, Graph, TensorSpec
-from engine.ir.shapes import GraphError
+from engine.ir.shapes import GraphError, OpError
 
 _CREATED = frozenset({"rand", "randn", "randint", "randperm", "empty", "empty_strided", "normal"})
 _NO_MATTER = frozenset({"dtype", "device", "layout", "pin_memory"})
@@ -178,9 +177,10 @@ def _finish(low: Lowering, program: ExportedProgram, values: dict[Node, Any]) ->
         raise UnsupportedTensorError("The call returns no tensor.")
     try:
         graph = low.builder.build(*returned)
+    except OpError as error:
+        raise UnsupportedOpError(f"The {error.kind} of the program is not supported: {error.cause}.") from None
     except GraphError as error:
-        kind, _, cause = re.sub(r"^op \d+ \((.*?)\): ", r"\1: ", str(error)).partition(": ")
-        raise UnsupportedOpError(f"The {kind} of the program is not supported: {cause or error}.") from None
+        raise UnsupportedOpError(f"The program is not supported: {error}.") from None
     if not graph.inputs:
         raise NoTensorInputError("The call reads no tensor: create one inside it, e.g. torch.relu(torch.randn(8, 8)).")
     if all(op.kind in ("input", "constant", "view") for op in graph.ops):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable
+from importlib.util import decode_source
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -61,10 +62,12 @@ def _run(path: str) -> dict[str, Any]:
     """The file's names; it is a module of its own, and finds its neighbours as a script would."""
     sys.path.insert(0, str(Path(path).resolve().parent))
     try:
-        code = compile(Path(path).read_bytes(), path, "exec")
+        text = decode_source(Path(path).read_bytes())
+    except (SyntaxError, UnicodeDecodeError):
+        raise TargetSyntaxError(f"{path} is no text in UTF-8: save it as such, or say its encoding.") from None
+    try:
+        code = compile(text, path, "exec")
     except (SyntaxError, ValueError) as error:
-        if "unicode error" in str(error) or isinstance(error, UnicodeDecodeError):
-            raise TargetSyntaxError(f"{path} is no text in UTF-8: save it as such, or say its encoding.") from None
         raise TargetSyntaxError(f"{path} doesn't parse: {str(error).splitlines()[0]}.") from None
     module = ModuleType(Path(path).stem)
     module.__file__ = path

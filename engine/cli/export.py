@@ -80,8 +80,12 @@ def _schedules(store: Store, kernel: str, what: Carried) -> tuple[str, str, dict
         raise refuse(f"{name} in {store.path}" + (f" of a kernel that matches {kernel!r}" if kernel else ""))
     if found.controls:
         complain("schedules with ptxas controls name their files by hash: whoever imports them needs the files too")
-    counts: dict[str, object] = {"schedules": found.schedules, "left_out": list(found.left_out)}
-    return found.text, f"wrote {found.schedules} schedule{'' if found.schedules == 1 else 's'}", counts
+    counts: dict[str, object] = {"schedules": found.schedules, "graphs": found.graphs}
+    counts["left_out"] = list(found.left_out)
+    said = f"wrote {found.schedules} schedule{'' if found.schedules == 1 else 's'}"
+    if found.graphs:
+        said += f" and {found.graphs} whole graph{'' if found.graphs == 1 else 's'}"
+    return found.text, said, counts
 
 
 def _python(store: Store, target: str) -> tuple[str, str, dict[str, object]]:

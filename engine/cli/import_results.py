@@ -50,7 +50,7 @@ def import_results(
         typer.echo(json_text([*map(_record, found), *map(_received_record, received)]))
     else:
         typer.echo("\n".join(map(printable, [*map(_line, found), *map(_received_line, received)])))
-    asked = [len(one.schedules) + len(one.unread) for one in read if isinstance(one, ScheduleFile)]
+    asked = [len(one.schedules) + len(one.graphs) + len(one.unread) for one in read if isinstance(one, ScheduleFile)]
     if any(count and len(one.left_out) >= count for one, count in zip(received, asked, strict=True)):
         raise typer.Exit(FAILED)
 
@@ -69,8 +69,10 @@ def _line(one: Imported) -> str:
 
 def _received_line(one: Received) -> str:
     already = f" and {one.in_force} in force already" if one.in_force else ""
+    graphs = f"{one.graphs} new whole graph{'' if one.graphs == 1 else 's'}, " if one.graphs else ""
     return (
-        f"schedules: {len(one.pins)} pinned{already}, {one.evidence} new results, {one.suggestions} new suggestions, "
+        f"schedules: {len(one.pins)} pinned{already}, {one.evidence} new results, {graphs}"
+        f"{one.suggestions} new suggestions, "
         f"{len(one.left_out)} left out"
     )
 
@@ -81,5 +83,5 @@ def _record(one: Imported) -> dict[str, object]:
 
 
 def _received_record(one: Received) -> dict[str, object]:
-    counts: dict[str, object] = {"pins": len(one.pins), "results": one.evidence, "suggestions": one.suggestions}
-    return {"format": "emmy schedules", **counts, "left_out": list(one.left_out)}
+    counts: dict[str, object] = {"pins": len(one.pins), "results": one.evidence, "graphs": one.graphs}
+    return {"format": "emmy schedules", **counts, "suggestions": one.suggestions, "left_out": list(one.left_out)}

@@ -24,6 +24,7 @@ from engine.deploy.place import has_driver
 from engine.deploy.profiling import profiled_command
 from engine.extras import install_text
 from engine.knobs import BadKnobs
+from engine.store import IMPORTED
 
 DEFAULT_PEERS = ("eager", "compile")
 NO_GPU = "running a program needs a CUDA GPU, and this machine has no NVIDIA driver"
@@ -103,7 +104,7 @@ def _texts(request: RunRequest, path: Path) -> list[str]:
     text = program_text(request.subject)
     refuse_two_choices(text, request.program)
     with opened(path) as store:
-        recorded = list(dict.fromkeys(run.target for run in reversed(store.runs())))
+        recorded = list(dict.fromkeys(run.target for run in reversed(store.runs()) if run.device != IMPORTED))
     if text:
         inside = [name for name in recorded if text in name] if request.subject.demo else []
         return inside or [text]

@@ -1,13 +1,14 @@
 """What leaves a database in a file of schedules, and what comes of one here.
 
 A schedule whose context this database knows is what it was there: its times are evidence, its pin is a pin. One from
-another GPU or toolchain becomes a suggestion, with the reason, and decides nothing.
+another GPU or toolchain becomes a suggestion, with the reason, and decides nothing. With the schedules goes the fastest
+graph of each program that they make up, so that what won in place is what deploys there too.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -15,12 +16,14 @@ from enum import StrEnum
 from engine import __version__
 from engine.codegen import acf_of, illegal_because
 from engine.deploy.controls import controls_unusable_because
+from engine.deploy.in_place import graph_of_run
 from engine.deploy.pinning import difference_text, in_place_of, renamed
 from engine.deploy.reproducing import measuring_command
 from engine.deploy.schedule_file import FileSchedule, ScheduleFile, schedule_file_text, sorted_schedules
 from engine.ir.kernel import Kernel
-from engine.store import PinChange, Store, StoredPin, StoreError, Suggestion
-from engine.vocabulary import Context, Measurement, Regime, Schedule, Status
+from engine.prior import steering
+from engine.store import CarriedGraph, PinChange, Store, StoredPin, StoreError, Suggestion
+from engine.vocabulary import Context, Measurement, Regime, Schedule, Status, Target
 
 
 class Carried(StrEnum):
@@ -35,18 +38,20 @@ class Carried(StrEnum):
 class Exported:
     """The file's text, how many schedules it holds, and a sentence for each kernel that could not be read.
 
-    `controls` counts the controls files of ptxas that it names.
+    `controls` counts the controls files of ptxas that it names, `graphs` its whole graphs of programs.
     """
 
     text: str
     schedules: int
     left_out: tuple[str, ...]
     controls: int = 0
+    graphs: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """What a file came to. `evidence` counts new rows; `left_out` says what was not taken, and why.
+    """What a file came to. `evidence` counts new rows, `graphs` new whole graphs; `left_out` says what was not taken,
+    and why.
 
     `in_force` counts the pins of the file that were in force here before.
     """
@@ -56,6 +61,7 @@ class Received:
     suggestions: int
     left_out: tuple[str, ...]
     in_force: int = 0
+    graphs: int = 0
 
 
 def export_schedules(store: Store, kernel_text: str, what: Carried, command: str) -> Exported:
@@ -74,8 +80,15 @@ def export_schedules(store: Store, kernel_text: str, what: Carried, command: str
             left_out.append(str(error))
             continue
         found |= {(key, one.context.key, one.schedule.key): one for one in own}
+    graphs = _graphs(store, kernels, contexts, left_out) if what is not Carried.PINS else []
+    for graph in graphs:
+        for key, schedule in graph.schedules.items():
+            entry = _entry(store, key, schedule, contexts[graph.context_key])
+            found.setdefault((key, graph.context_key, schedule.key), entry)
     used = {one.context.key for one in found.values()}
-    measuring = [measuring_command(store, key, one.context.key, one.schedule) for (key, _, _), one in found.items()]
+    prior = steering(store.path).latest
+    places = [(key, one.context.key, one.schedule) for (key, _, _), one in found.items()]
+    measuring = [measuring_command(store, *place, prior) for place in places]
     tuning = [run.command for run in store.runs() if run.command and run.context_key in used]
     content = ScheduleFile(
         kernels,
@@ -83,9 +96,35 @@ def export_schedules(store: Store, kernel_text: str, what: Carried, command: str
         {key: store.target(key) for key in used},
         tuple(dict.fromkeys(command for command in (*measuring, *tuning) if command)),
         controls=_names(store, [one.schedule for one in found.values()]),
+        graphs=tuple(graphs),
     )
     text = schedule_file_text(content, emmy=__version__, command=command, at=time.time())
-    return Exported(text, len(found), tuple(left_out), len(content.controls))
+    return Exported(text, len(found), tuple(left_out), len(content.controls), len(graphs))
+
+
+def _graphs(
+    store: Store, kernels: Mapping[str, Kernel], contexts: Mapping[str, Context], left_out: list[str]
+) -> list[CarriedGraph]:
+    """The fastest graph of each program in each context that consists of these kernels alone; what can't be read is
+    added to `left_out`."""
+    newest = {(run.target, run.context_key): run.id for run in store.runs() if run.context_key in contexts}
+    graphs = []
+    for (_, context), run in newest.items():
+        found = graph_of_run(store, run)
+        if found is None or not found.schedules or not found.schedules.keys() <= kernels.keys():
+            continue
+        row = store.recorded_grouping(found.row)
+        timed = store.assembled(found.row, context, found.schedules, pdl=found.pdl)
+        if row is None or timed is None or timed.timing is None:
+            continue
+        try:
+            program = store.program(found.run)
+        except StoreError as error:
+            left_out.append(str(error))
+            continue
+        built = (row.grouping, found.schedules, timed.timing, found.pdl, found.known_until)
+        graphs.append(CarriedGraph(program, context, *built, row.sum_us, timed.error))
+    return graphs
 
 
 def _schedules_of(
@@ -125,7 +164,9 @@ def _best(store: Store, key: str, context: str) -> list[Measurement]:
 def _entry(store: Store, key: str, schedule: Schedule, context: Context) -> FileSchedule:
     results = (store.deploy(key, schedule, context.key), store.ranking(key, schedule, context.key))
     evidence = tuple(one for one in results if one is not None and _is_evidence(one))
-    return FileSchedule(key, schedule, context, None, evidence)
+    moments = {one.regime: store.measured_at(key, schedule, context.key, one.regime) for one in evidence}
+    taken = {regime: at for regime, at in moments.items() if at is not None}
+    return FileSchedule(key, schedule, context, None, evidence, taken)
 
 
 def _is_evidence(result: Measurement) -> bool:
@@ -158,16 +199,33 @@ def receive_schedules(store: Store, content: ScheduleFile, who: str) -> Received
             fits.append(one)
     for key in dict.fromkeys(one.kernel_key for one in fits):
         store.record_kernel(content.kernels[key])
-    own = [one for one in fits if one.context.key in contexts]
+    known = [one for one in fits if one.context.key in contexts]
     # a file carries the hash of ptxas controls, and a person their bytes
-    asked = [(one, controls_unusable_because(one.schedule, store, one.context.key)) for one in own if one.pin]
+    asked = [(one, controls_unusable_because(one.schedule, store, one.context.key)) for one in known if one.pin]
     left_out += [f"the pin of {one.schedule}: {reason}" for one, reason in asked if reason]
-    evidence = store.record_evidence([result for one in own for result in one.evidence])
+    evidence = store.record_evidence([(one, own.taken.get(one.regime)) for own in known for one in own.evidence])
+    graphs = _received_graphs(store, [one for one in content.graphs if one.context_key in contexts], target, left_out)
     pinned = [one for one, reason in asked if not reason]
     pins = [change for one in pinned if (change := _pinned(store, one, who)) is not None]
     strange = [one for one in fits if one.context.key not in contexts]
     suggested = store.suggest([_suggestion(one, here) for one in strange])
-    return Received(tuple(pins), evidence, suggested, tuple(left_out), len(pinned) - len(pins))
+    return Received(tuple(pins), evidence, suggested, tuple(left_out), len(pinned) - len(pins), graphs)
+
+
+def _received_graphs(store: Store, graphs: Sequence[CarriedGraph], target: Target, left_out: list[str]) -> int:
+    """Keep those whose kernels can all be built, and count the new ones; the others are added to `left_out`."""
+    new = 0
+    for graph in graphs:
+        kernels = [kernel for kernel, _ in graph.grouping.kernel_counts().values()]
+        built = [(kernel, graph.schedules[kernel.key]) for kernel in kernels if kernel.key in graph.schedules]
+        reason = next((why for kernel, schedule in built if (why := illegal_because(kernel, schedule, target))), None)
+        if reason:
+            left_out.append(f"the graph of {graph.program.target[:80]!r}: {reason}")
+            continue
+        for kernel in kernels:
+            store.record_kernel(kernel)
+        new += store.record_graph(graph)
+    return new
 
 
 def _pinned(store: Store, one: FileSchedule, who: str) -> PinChange | None:

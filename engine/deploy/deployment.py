@@ -268,14 +268,16 @@ def kernel_choice(
     return KernelChoice(kernel, count, chosen, tuple(lines), _runner_up(kernel, chosen, lines, store, context_key))
 
 
-def deploys_now(store: Store, kernel_key: str, context_key: str, prior: Prior, run: str = "") -> KernelChoice:
+def deploys_now(
+    store: Store, kernel_key: str, context_key: str, prior: Prior, run: str = "", *, every_line: bool = True
+) -> KernelChoice:
     """What a recorded kernel would run as now in a recorded context, with every line of evidence; in the program of
-    `run`, where that is a run that tuned it.
+    `run`, where that is a run that tuned it. Without `every_line` nothing is predicted where a time decides.
 
     Raises StoreError for a kernel that isn't there, DeploymentError for one that can't be built.
     """
     target = store.target(context_key)
-    choice = kernel_choice(store.kernel(kernel_key), 1, store, context_key, target, prior, every_line=True)
+    choice = kernel_choice(store.kernel(kernel_key), 1, store, context_key, target, prior, every_line=every_line)
     graph = graph_of_run(store, run, kernel_key)
     return chosen_in_place(graph, [choice], store, context_key, target, None)[0][0] if graph is not None else choice
 

@@ -28,14 +28,26 @@ class RecordedGraph:
     pdl: bool
     known_until: float
 
+    @property
+    def run(self) -> str:
+        """The run that recorded the grouping."""
+        return self.row.rpartition("/")[0]
 
-def graph_of_run(store: Store, run: str, kernel_key: str) -> RecordedGraph | None:
-    """The fastest graph of a run that the kernel is part of. Raises StoreError."""
-    stored = next((one for one in store.runs() if one.id == run), None)
-    best = store.fastest_graph(run, kernel_key) if stored is not None else None
-    if stored is None or best is None:
+
+def graph_of_run(store: Store, run: str, kernel_key: str = "") -> RecordedGraph | None:
+    """The fastest graph of all runs of the run's program in its context, or that a kernel is part of. Raises
+    StoreError."""
+    runs = store.runs()
+    own = next((one for one in runs if one.id == run), None)
+    if own is None:
         return None
-    return RecordedGraph(best.id, best.schedules, best.us, best.pdl, stored.ended_at or stored.started_at)
+    same = [one for one in runs if (one.target, one.context_key) == (own.target, own.context_key)]
+    timed = [(graph, one) for one in same if (graph := store.fastest_graph(one.id, kernel_key)) is not None]
+    best = min((graph for graph, _ in timed), key=lambda graph: graph.us, default=None)
+    if best is None:
+        return None
+    known_until = max(one.ended_at or one.started_at for _, one in timed)
+    return RecordedGraph(best.id, best.schedules, best.us, best.pdl, known_until)
 
 
 def chosen_in_place(

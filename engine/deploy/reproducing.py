@@ -8,29 +8,23 @@ from __future__ import annotations
 
 import shlex
 
-from engine.deploy.pinning import in_place_of
-from engine.store import Store
-from engine.vocabulary import Regime, Schedule, is_kernel_target
+from engine.deploy.deployment import DeploymentError, deploys_now
+from engine.prior import Prior
+from engine.store import Store, StoreError
+from engine.vocabulary import Schedule, is_kernel_target
 
 
-def measuring_command(store: Store, kernel_key: str, context_key: str, schedule: Schedule) -> str:
-    """The command, on the database as it was opened; "" where no recorded program would launch the kernel."""
-    targets = store.launching_targets(kernel_key, context_key)
-    program = next((target for target in targets if not is_kernel_target(target)), "")
+def measuring_command(store: Store, kernel_key: str, context_key: str, schedule: Schedule, prior: Prior) -> str:
+    """The command, on the database as it was opened; "" where no recorded program would launch the kernel, and where
+    nothing can be built of it. `prior` is what predicts in a deployment."""
+    runs = store.launching_runs(kernel_key, context_key)
+    program, run = next((one for one in runs.items() if not is_kernel_target(one[0])), ("", ""))
     if not program:
         return ""
+    try:
+        deployed = deploys_now(store, kernel_key, context_key, prior, run, every_line=False).schedule
+    except (DeploymentError, StoreError):
+        return ""
     words = ["emmy", "run", "--program", program, "--kernel", kernel_key]
-    if schedule == _deployed(store, kernel_key, context_key):
-        words.append("--bench")
-    else:
-        words += ["--ab", str(schedule)]
+    words += ["--bench"] if schedule == deployed else ["--ab", str(schedule)]
     return shlex.join([*words, "--db", str(store.path)])
-
-
-def _deployed(store: Store, kernel_key: str, context_key: str) -> Schedule | None:
-    """What the kernel would be launched with, of which another one is a change."""
-    stored = in_place_of(store, kernel_key, context_key)
-    if stored is not None:
-        return stored.pin.schedule
-    best = store.best(kernel_key, context_key, Regime.DEPLOY) or store.best(kernel_key, context_key, Regime.RANKING)
-    return best.schedule if best is not None else None

@@ -41,8 +41,10 @@ class Saved:
 
     @property
     def caches(self) -> list[functools._lru_cache_wrapper[Any]]:
-        """Caches of functools' that it reaches, whose entries can't be put back."""
-        return [holder.item for holder in self._holders if isinstance(holder.item, functools._lru_cache_wrapper)]
+        """The user's caches of functools' that it reaches, whose entries can't be put back; those of packages are
+        cleared instead."""
+        caches = [one for one in self._holders if isinstance(one.item, functools._lru_cache_wrapper)]
+        return [one.item for one in caches if one.kept is None]
 
     def restore(self) -> list[str]:
         """Put everything back that is another now; the names of what that is."""

@@ -12,7 +12,11 @@ is marked with ?, and unknown keys are ignored.
                     "acf": hash of the controls file, "" = none,
                     "pin"?: {"author", "at", "note"},
                     "evidence": [{"regime", "us", "low_us", "high_us", "samples": [...], "error"?, "registers"?,
-                                  "spills"?, "shared_bytes"?}]}]}
+                                  "spills"?, "shared_bytes"?, "at"?: moment}]}],
+     "graphs"?: [{"context": name, "program": {...}, "plan": {...},     a program's fastest whole graph there
+                  "schedules": {kernel key: {knob: value}}, "pdl": whether launches depend on each other,
+                  "us", "low_us", "high_us", "samples": [...], "error"?, "sum_us"?,
+                  "known_until": moment}]}                              what was measured by then was known to it
 
 Reading verifies: a body is parsed as data and must be the kernel of its key, a context that of its name, a time a
 number above zero. Nothing of a file is executed.
@@ -28,9 +32,16 @@ from typing import Any
 
 from engine.codegen import acf_of
 from engine.ir import GraphError
-from engine.ir.json_form import kernel_from_json, kernel_to_json
+from engine.ir.json_form import (
+    grouping_from_json,
+    grouping_to_json,
+    kernel_from_json,
+    kernel_to_json,
+    program_from_json,
+    program_to_json,
+)
 from engine.ir.kernel import Kernel
-from engine.store import StoreError
+from engine.store import CarriedGraph, StoreError
 from engine.vocabulary import BuildReport, Context, Measurement, Pin, Regime, Schedule, Status, Target, Timing
 
 FORMAT = "emmy schedules"
@@ -44,13 +55,15 @@ class BadScheduleFile(StoreError):
 
 @dataclass(frozen=True, slots=True)
 class FileSchedule:
-    """One schedule of a file. `pin` is None unless it was pinned there; `evidence` are ok results in its context."""
+    """One schedule of a file. `pin` is None unless it was pinned there; `evidence` are ok results in its context, and
+    `taken` says when, in seconds since 1970, by regime."""
 
     kernel_key: str
     schedule: Schedule
     context: Context
     pin: Pin | None
     evidence: tuple[Measurement, ...]
+    taken: Mapping[Regime, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +71,8 @@ class ScheduleFile:
     """Everything a file says. `targets` are the chips of the contexts that name one, by context key.
 
     `controls` names the controls files of ptxas by their hash; the bytes are their owner's and stay where they are.
-    `unread` are sentences on kernels whose bodies are not what their keys say; their schedules are left out.
+    `unread` are sentences on kernels whose bodies are not what their keys say, whose schedules are left out, and on
+    graphs that can't be read.
     """
 
     kernels: Mapping[str, Kernel]
@@ -67,6 +81,7 @@ class ScheduleFile:
     reproduce: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
     controls: Mapping[str, str] = field(default_factory=dict)
+    graphs: tuple[CarriedGraph, ...] = ()
 
 
 def schedule_file_text(content: ScheduleFile, *, emmy: str, command: str, at: float) -> str:
@@ -86,6 +101,7 @@ def schedule_file_text(content: ScheduleFile, *, emmy: str, command: str, at: fl
         },
         **({"controls": dict(content.controls)} if content.controls else {}),
         "schedules": [_schedule_data(one) for one in content.schedules],
+        **({"graphs": [_graph_data(one) for one in content.graphs]} if content.graphs else {}),
     }
     return json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -148,7 +164,49 @@ def _file(document: Mapping[str, Any]) -> ScheduleFile:
     if not isinstance(reproduce, list) or not all(isinstance(command, str) for command in reproduce):
         raise BadScheduleFile('"reproduce" is no list of commands')
     read = tuple(one for one in schedules if one.kernel_key in kernels)
-    return ScheduleFile(kernels, read, targets, tuple(reproduce), tuple(unread.values()))
+    graphs, unread_graphs = _graphs(document.get("graphs", []), contexts)
+    return ScheduleFile(
+        kernels, read, targets, tuple(reproduce), (*unread.values(), *unread_graphs), graphs=tuple(graphs)
+    )
+
+
+def _graphs(rows: Any, contexts: Mapping[str, Context]) -> tuple[list[CarriedGraph], list[str]]:
+    """The graphs, and a sentence for each whose program or plan can't be read."""
+    if not isinstance(rows, list) or len(rows) > MAX_SCHEDULES:
+        raise BadScheduleFile(f'"graphs" is no list of at most {MAX_SCHEDULES} graphs')
+    graphs: list[CarriedGraph] = []
+    unread = []
+    for number, row in enumerate(rows, start=1):
+        try:
+            graphs.append(_graph(f"graph {number}", _object(row, f"graph {number}"), contexts))
+        except GraphError as error:
+            unread.append(f"graph {number} can't be read: {error}")
+    return graphs, unread
+
+
+def _graph(where: str, row: Mapping[str, Any], contexts: Mapping[str, Context]) -> CarriedGraph:
+    program, plan = program_from_json(json.dumps(row["program"])), grouping_from_json(json.dumps(row["plan"]))
+    if row["context"] not in contexts:
+        raise BadScheduleFile(f"{where} names a context that the file doesn't hold")
+    schedules = {
+        key: _knobs(knobs, f"the schedule of {key[:40]!r} in {where}")
+        for key, knobs in _object(row["schedules"], f"the schedules of {where}").items()
+    }
+    if not isinstance(row["pdl"], bool):
+        raise BadScheduleFile(f"pdl of {where} is neither true nor false")
+    if not schedules.keys() <= plan.kernel_counts().keys():
+        raise BadScheduleFile(f"{where} has a schedule of a kernel that its plan doesn't launch")
+    return CarriedGraph(
+        program,
+        row["context"],
+        plan,
+        schedules,
+        _timing(row, where),
+        row["pdl"],
+        _from_zero(row, "known_until"),
+        _from_zero(row, "sum_us") if row.get("sum_us") is not None else None,
+        _number(row, "error") if row.get("error") is not None else None,
+    )
 
 
 def _context_data(context: Context, target: Target | None) -> dict[str, object]:
@@ -184,23 +242,45 @@ def _kernel(key: str, row: Mapping[str, Any]) -> Kernel:
     return kernel
 
 
+def _graph_data(one: CarriedGraph) -> dict[str, object]:
+    rest = {"error": one.error, "sum_us": one.sum_us}
+    return {
+        "context": one.context_key,
+        "program": json.loads(program_to_json(one.program)),
+        "plan": json.loads(grouping_to_json(one.grouping)),
+        "schedules": {key: schedule.as_dict() for key, schedule in sorted(one.schedules.items())},
+        "pdl": one.pdl,
+        **_timing_data(one.timing),
+        **_finite(rest),
+        "known_until": one.known_until,
+    }
+
+
 def _schedule_data(one: FileSchedule) -> dict[str, object]:
     data: dict[str, object] = {"kernel": one.kernel_key, "context": one.context.key}
     data |= {"schedule": one.schedule.as_dict(), "acf": acf_of(one.schedule)}
     if one.pin is not None:
         data["pin"] = {"author": one.pin.author, "at": one.pin.at, "note": one.pin.note}
-    return {**data, "evidence": [_evidence_data(result) for result in one.evidence]}
+    return {**data, "evidence": [_evidence_data(result, one.taken.get(result.regime)) for result in one.evidence]}
 
 
-def _evidence_data(result: Measurement) -> dict[str, object]:
+def _evidence_data(result: Measurement, at: float | None) -> dict[str, object]:
     timing, build = result.timing, result.build
     if timing is None:
         raise ValueError("a failed result is no evidence")
-    data: dict[str, object] = {"regime": str(result.regime), "us": timing.median_us}
-    data |= {"low_us": timing.low_us, "high_us": timing.high_us, "samples": list(timing.samples)}
     rest = {"error": result.error, "registers": build.registers, "spills": build.spills}
-    rest |= {"shared_bytes": build.shared_bytes}
-    return data | {name: value for name, value in rest.items() if value is not None and math.isfinite(value)}
+    rest |= {"shared_bytes": build.shared_bytes, "at": at}
+    return {"regime": str(result.regime), **_timing_data(timing), **_finite(rest)}
+
+
+def _timing_data(timing: Timing) -> dict[str, object]:
+    times: dict[str, object] = {"us": timing.median_us, "low_us": timing.low_us, "high_us": timing.high_us}
+    return {**times, "samples": list(timing.samples)}
+
+
+def _finite(values: Mapping[str, float | None]) -> dict[str, float]:
+    """Those that are known and that JSON has a number for."""
+    return {name: value for name, value in values.items() if value is not None and math.isfinite(value)}
 
 
 def _schedule(number: int, row: Mapping[str, Any], kernels: set[str], contexts: Mapping[str, Context]) -> FileSchedule:
@@ -208,17 +288,23 @@ def _schedule(number: int, row: Mapping[str, Any], kernels: set[str], contexts: 
     key, name = row["kernel"], row["context"]
     if key not in kernels or name not in contexts:
         raise BadScheduleFile(f"{where} names a kernel or a context that the file doesn't hold")
-    knobs = _object(row["schedule"], f"the knobs of {where}")
-    if not knobs or not all(isinstance(value, int | str) for value in knobs.values()):
-        raise BadScheduleFile(f"{where} is no object of knob values")
-    schedule = Schedule.of(knobs)
+    schedule = _knobs(row["schedule"], where)
     if row.get("acf", "") != acf_of(schedule):
         raise BadScheduleFile(f"{where} names two controls files")
     rows = row["evidence"]
     if not isinstance(rows, list):
         raise BadScheduleFile(f"the evidence of {where} is no list")
-    evidence = tuple(_evidence(_object(one, where), key, schedule, name, where) for one in rows)
-    return FileSchedule(key, schedule, contexts[name], _pin(row.get("pin"), key, schedule, where), evidence)
+    results = [_object(one, where) for one in rows]
+    evidence = tuple(_evidence(one, key, schedule, name, where) for one in results)
+    taken = {Regime(one["regime"]): _from_zero(one, "at") for one in results if one.get("at") is not None}
+    return FileSchedule(key, schedule, contexts[name], _pin(row.get("pin"), key, schedule, where), evidence, taken)
+
+
+def _knobs(value: Any, where: str) -> Schedule:
+    knobs = _object(value, f"the knobs of {where}")
+    if not knobs or not all(isinstance(value, int | str) for value in knobs.values()):
+        raise BadScheduleFile(f"{where} is no object of knob values")
+    return Schedule.of(knobs)
 
 
 def _pin(row: Any, key: str, schedule: Schedule, where: str) -> Pin | None:
@@ -232,12 +318,6 @@ def _pin(row: Any, key: str, schedule: Schedule, where: str) -> Pin | None:
 
 
 def _evidence(row: Mapping[str, Any], key: str, schedule: Schedule, context: str, where: str) -> Measurement:
-    us, low, high = (_number(row, name) for name in ("us", "low_us", "high_us"))
-    samples = row["samples"]
-    if not isinstance(samples, list) or not all(_is_number(sample) for sample in samples):
-        raise BadScheduleFile(f"the samples of {where} are no list of times")
-    if not (us > 0 and 0 <= low <= us <= high):
-        raise BadScheduleFile(f"the times of {where} are no times: {low} to {us} to {high} us")
     sizes = {name: row.get(name) for name in ("registers", "spills", "shared_bytes")}
     if any(value is not None and (not isinstance(value, int) or abs(value) >= 2**31) for value in sizes.values()):
         raise BadScheduleFile(f"a size of {where} is no whole number")
@@ -247,10 +327,20 @@ def _evidence(row: Mapping[str, Any], key: str, schedule: Schedule, context: str
         Regime(row["regime"]),
         context,
         Status.OK,
-        Timing(us, low, high, tuple(float(sample) for sample in samples)),
+        _timing(row, where),
         build=BuildReport(**sizes),
         error=_number(row, "error") if row.get("error") is not None else None,
     )
+
+
+def _timing(row: Mapping[str, Any], where: str) -> Timing:
+    us, low, high = (_number(row, name) for name in ("us", "low_us", "high_us"))
+    samples = row["samples"]
+    if not isinstance(samples, list) or not all(_is_number(sample) for sample in samples):
+        raise BadScheduleFile(f"the samples of {where} are no list of times")
+    if not (us > 0 and 0 <= low <= us <= high):
+        raise BadScheduleFile(f"the times of {where} are no times: {low} to {us} to {high} us")
+    return Timing(us, low, high, tuple(float(sample) for sample in samples))
 
 
 def _object(value: Any, what: str) -> dict[str, Any]:
@@ -268,6 +358,13 @@ def _number(row: Mapping[str, Any], name: str) -> float:
     if not _is_number(value):
         raise BadScheduleFile(f"{name} is {str(value)[:40]!r} and no number")
     return float(value)
+
+
+def _from_zero(row: Mapping[str, Any], name: str) -> float:
+    value = _number(row, name)
+    if value < 0:
+        raise BadScheduleFile(f"{name} is {value}, below zero")
+    return value
 
 
 def sorted_schedules(found: Sequence[FileSchedule]) -> tuple[FileSchedule, ...]:

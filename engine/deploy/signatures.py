@@ -26,7 +26,7 @@ from engine.deploy.guarding import Guard, State
 from engine.deploy.restoring import Saved
 from engine.prior import steering
 from engine.runtime import interprets, read_context, read_target, whole_storage
-from engine.store import Store, default_database_path, opened_to_read
+from engine.store import Store, default_database_path, opened_to_read, unlike
 from engine.vocabulary import Target
 
 LEFT_OUT_SHOWN = 5
@@ -101,7 +101,7 @@ def deploy_call(
         chosen = deployment(
             live.program, store, context_key, target, prior, strict=strict, pins=pins, controls=controls
         )
-        chosen = replace(chosen, notes=(*chosen.notes, *store.left_out[:LEFT_OUT_SHOWN]))
+        chosen = replace(chosen, notes=(*chosen.notes, *map(str, unlike(store.bad_rows)[:LEFT_OUT_SHOWN])))
     entry = Deployed(live, chosen, _unready, (), learns)
     inputs = entry.inputs(tensors)
     if len({tensor.device for tensor in inputs}) > 1:

@@ -12,6 +12,16 @@ class GraphError(ValueError):
     """A graph, kernel or plan that says something impossible; the text is one sentence."""
 
 
+class OpError(GraphError):
+    """An op of a graph that says something impossible: its number, its kind, and what is wrong with it."""
+
+    def __init__(self, index: int, kind: str, cause: str) -> None:
+        super().__init__(f"op {index} ({kind}): {cause}")
+        self.index = index
+        self.kind = kind
+        self.cause = cause
+
+
 COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 """Kinds that compare two values in the dtype that these are promoted to."""
 

@@ -11,7 +11,7 @@ import math
 from engine.ir.extern import verify_call
 from engine.ir.graph import DTYPE_BYTES, Attribute, Graph, Op, TensorSpec
 from engine.ir.ops import ARITY, FEWEST_INPUTS, OP_CLASS, OpClass
-from engine.ir.shapes import FLOATS, TRUTH_KINDS, GraphError, infer_shape, reindexed_spec
+from engine.ir.shapes import FLOATS, TRUTH_KINDS, GraphError, OpError, infer_shape, reindexed_spec
 
 MAX_OPS = 50_000
 MAX_RANK = 12
@@ -33,7 +33,7 @@ def verify(graph: Graph) -> Graph:
             _verify_op(graph, index, op)
             roots.append(_verify_view(graph, op, roots) if op.kind == "view" else op.out)
         except GraphError as error:
-            raise GraphError(f"op {index} ({str(op.kind)[:40]}): {error}") from None
+            raise OpError(index, str(op.kind)[:40], str(error)) from None
     _verify_ends(graph)
     return graph
 

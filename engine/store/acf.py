@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from engine.store.connection import Connection, Row
 from engine.store.errors import StoreError
-from engine.store.rows import named_row, text
+from engine.store.rows import RowName, named_row, text
 
 SHOWN = 12
 
@@ -106,7 +106,7 @@ def unusable_because(connection: Connection, sha256: str, ptxas: str, capability
 
 
 def _controls(row: Row) -> StoredControls:
-    with named_row(f"row {row['sha256']} of table acf"):
+    with named_row(RowName("acf", row["sha256"])):
         data = bytes(row["bytes"])
         found = StoredControls(str(row["sha256"]), row["name"] or "", data)
     if hashlib.sha256(data).hexdigest() != found.sha256:

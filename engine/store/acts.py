@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engine.store.connection import Connection, Row
-from engine.store.rows import named_row
+from engine.store.rows import RowName, named_row
 from engine.store.typed import checked
 
 LATEST = 200
@@ -36,7 +36,7 @@ def acts(connection: Connection, run: str | None = None, limit: int = LATEST) ->
 
 
 def _act(row: Row) -> StoredAct:
-    with named_row(f"row {row['id']} of table act"):
+    with named_row(RowName("act", row["id"])):
         return checked(
             StoredAct(
                 run=row["run"] or "",

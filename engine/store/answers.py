@@ -24,7 +24,7 @@ from engine.store.graphs import TimedGraph, fastest_graph
 from engine.store.matching import matching_kernels
 from engine.store.pairs import regime_pairs
 from engine.store.pins import Judge, PinStanding, StoredPin
-from engine.store.queries import KernelVariants, kernel_variants, launching_targets
+from engine.store.queries import KernelVariants, kernel_variants, launching_runs
 from engine.store.records import RecordedAssembly, RecordedGrouping, StoredRun
 from engine.store.run_results import KernelResult, context_noise_share, noise_share, run_results
 from engine.store.suggestions import Suggestion, suggestions
@@ -60,6 +60,11 @@ class Answers:
     def left_out(self) -> tuple[str, ...]:
         """A sentence about each row that was met so far and can't be read: the answers are without it."""
         return tuple(self._connection.left_out)
+
+    @property
+    def bad_rows(self) -> tuple[BadRow, ...]:
+        """The errors behind `left_out`, one a sentence."""
+        return tuple(self._connection.left_out.values())
 
     def leave_out(self, error: BadRow) -> None:
         """Go on without a row that can't be read."""
@@ -174,8 +179,12 @@ class Answers:
         """In the order in which the run entered them."""
         return reads.recorded_groupings(self._connection, run)
 
+    def recorded_grouping(self, grouping: str) -> RecordedGrouping | None:
+        """The one of this id; None where it isn't there or can't be read."""
+        return reads.recorded_grouping(self._connection, grouping)
+
     def fastest_graph(self, run: str, kernel_key: str) -> TimedGraph | None:
-        """The run's fastest whole graph with the kernel in it; None where it timed none."""
+        """The run's fastest whole graph with the kernel in it, "" for any; None where it timed none."""
         return fastest_graph(self._connection, run, kernel_key, self._known_plans)
 
     def assembled(
@@ -214,9 +223,9 @@ class Answers:
         """What was measured, best first, per kernel and context; `kernel_text` matches label, family, shape or key."""
         return kernel_variants(self._connection, kernel_text, top)
 
-    def launching_targets(self, kernel_key: str, context_key: str) -> tuple[str, ...]:
-        """The targets of the runs whose best grouping launches the kernel, the newest first."""
-        return launching_targets(self._connection, kernel_key, context_key)
+    def launching_runs(self, kernel_key: str, context_key: str) -> dict[str, str]:
+        """The newest run of each target whose best grouping launches the kernel, by target, the newest first."""
+        return launching_runs(self._connection, kernel_key, context_key)
 
     def failures(self, kernel_text: str = "") -> tuple[FailureCluster, ...]:
         """Failed candidates by cause, the largest cluster first, with the knob values that set them apart."""

@@ -16,6 +16,7 @@ from engine.store.records import RecordedAssembly
 from engine.store.rows import (
     TRIED_COLUMNS,
     AssemblyColumns,
+    RowName,
     named_row,
     read_failure,
     read_schedules,
@@ -89,5 +90,5 @@ def find_assembly(
 
 
 def _read_tried(row: Mapping[str, Any]) -> RecordedAssembly:
-    with named_row(f"row {row['rowid']} of table assembly"):
+    with named_row(RowName("assembly", row["rowid"])):
         return read_assembly(TRIED_COLUMNS, row)

@@ -60,8 +60,8 @@ _ROLLBACK = b"\1\1"
 class Connection:
     """`frozen_because` says why what is shown is the file as it was when it was opened; "" where it isn't.
 
-    `waiting` is called once a wait for another process's lock has lasted WORD_S. `left_out` has a sentence about each
-    row that was met and can't be read, in order.
+    `waiting` is called once a wait for another process's lock has lasted WORD_S. `left_out` has the error of each row
+    that was met and can't be read by its sentence, in order.
     """
 
     path: Path
@@ -69,7 +69,7 @@ class Connection:
     read_only: bool
     frozen_because: str = ""
     waiting: Callable[[], None] | None = None
-    left_out: dict[str, None] = field(default_factory=dict, repr=False)
+    left_out: dict[str, BadRow] = field(default_factory=dict, repr=False)
     _copy: tempfile.TemporaryDirectory[str] | None = field(default=None, repr=False)
     _copied: Seen | None = field(default=None, repr=False)
     """What a guest's copy was made of; None where the file itself is read, or a copy that stays as it is."""
@@ -116,7 +116,7 @@ class Connection:
     def leave_out(self, error: BadRow) -> None:
         """Keep the sentence about a row that is left out, up to MOST_LEFT_OUT of them."""
         if len(self.left_out) < MOST_LEFT_OUT:
-            self.left_out[str(error)] = None
+            self.left_out.setdefault(str(error), error)
 
     def first_readable(self, sql: str, parameters: Parameters, read: Callable[[Row], T]) -> T | None:
         """What `read` makes of the first row that can be read; the others are fetched only where the first can't be."""

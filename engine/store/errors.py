@@ -75,7 +75,11 @@ class StoreDamaged(StoreError):
 
 
 class BadRow(StoreError):
-    pass
+    """`alike` is one for all rows that are bad in the same way: their table, and what is wrong whatever they hold."""
+
+    def __init__(self, text: str, alike: tuple[str, str]) -> None:
+        super().__init__(text)
+        self.alike = alike
 
 
 def naming(advice: str = "name another database") -> tuple[str, str]:

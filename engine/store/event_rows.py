@@ -8,7 +8,7 @@ from dataclasses import MISSING, fields
 from engine.events import EVENT_TYPES, Event, NodeOpened, NodeVisited, RunFinished, RunStarted
 from engine.store.connection import Row
 from engine.store.records import StoredRun
-from engine.store.rows import named_row, time_or_none, unreal
+from engine.store.rows import RowName, named_row, time_or_none, unreal
 from engine.store.typed import checked
 
 TIMES = frozenset({"us", "low_us", "high_us", "best_us", "sum_us", "assembled_us", "alone_us"})
@@ -18,7 +18,7 @@ MAY_BE_ZERO = frozenset({"sum_us", "assembled_us", "alone_us"})
 
 def read_event(row: Row) -> Event:
     """A journal row as the event it was. Raises BadRow."""
-    with named_row(f"row {row['seq']} of table event"):
+    with named_row(RowName("event", row["seq"])):
         body = {name: tuple(v) if isinstance(v, list) else v for name, v in json.loads(row["body"]).items()}
         for name in TIMES & body.keys():
             time_or_none(body[name], may_be_zero=name in MAY_BE_ZERO)
@@ -27,7 +27,7 @@ def read_event(row: Row) -> Event:
 
 def node_opened(row: Row) -> NodeOpened:
     """Raises BadRow."""
-    with named_row(f"row {row['key']} of table node"):
+    with named_row(RowName("node", row["key"])):
         return checked(
             NodeOpened(
                 at=row["updated_at"],
@@ -43,7 +43,7 @@ def node_opened(row: Row) -> NodeOpened:
 
 def node_visited(row: Row, visits: int, best_us: float | None, state: str) -> NodeVisited:
     """Raises BadRow."""
-    with named_row(f"row {row['key']} of table node"):
+    with named_row(RowName("node", row["key"])):
         return checked(NodeVisited(at=row["updated_at"], node=row["key"], visits=visits, best_us=best_us, state=state))
 
 
@@ -63,7 +63,7 @@ def run_started(stored: StoredRun, database: str) -> RunStarted:
 
 def run_finished(stored: StoredRun, at: float) -> list[Event]:
     """The summary as the event it came from; nothing if the run ended without one."""
-    with named_row(f"row {stored.id} of table run (the summary of run {stored.id})"):
+    with named_row(RowName("run", stored.id, f"the summary of run {stored.id}")):
         summary = json.loads(stored.summary or "{}")
         known = {f.name for f in fields(RunFinished)}
         needed = {f.name for f in fields(RunFinished) if f.default is MISSING} - {"at"}

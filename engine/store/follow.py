@@ -17,7 +17,7 @@ from engine.store.connection import Connection, Row
 from engine.store.event_rows import node_opened, node_visited, read_event, run_finished, run_started
 from engine.store.history import nodes_taken_over
 from engine.store.records import StoredRun
-from engine.store.rows import named_row, time_or_none
+from engine.store.rows import RowName, named_row, time_or_none
 
 Numbered = tuple[int, Event]
 
@@ -87,7 +87,7 @@ class RunReader:
 
 def _numbered_event(row: Row) -> Numbered:
     event = read_event(row)
-    with named_row(f"row {row['seq']} of table event"):
+    with named_row(RowName("event", row["seq"])):
         return _place(row["seq"]), event
 
 
@@ -100,13 +100,13 @@ def _place(value: object) -> int:
 
 def _numbered_opening(row: Row) -> Numbered:
     event = node_opened(row)
-    with named_row(f"row {row['key']} of table node"):
+    with named_row(RowName("node", row["key"])):
         return _place(row["opened"]), event
 
 
 def _numbered_visit(row: Row) -> Numbered | None:
     """None for a node that nothing happened to yet."""
-    with named_row(f"row {row['key']} of table node"):
+    with named_row(RowName("node", row["key"])):
         best_us, seq = time_or_none(row["best_us"]), _place(row["seq"])
     if not row["visits"] and best_us is None and row["state"] == NodeState.OPEN:
         return None

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from engine.store.connection import Connection, Row
 from engine.store.errors import StoreError
-from engine.store.rows import named_row, read_knobs, text, unreal
+from engine.store.rows import RowName, named_row, read_knobs, text, unreal
 from engine.vocabulary import KnobValue
 
 
@@ -97,7 +97,7 @@ def forbidden(connection: Connection, *, history: bool = False) -> tuple[Forbidd
 
 
 def _corner(row: Row) -> ForbiddenCorner:
-    with named_row(f"row {row['id']} of table forbidden"):
+    with named_row(RowName("forbidden", row["id"])):
         knobs = tuple(sorted(read_knobs(row["knobs"]).items()))
         return ForbiddenCorner(
             id=int(row["id"]),

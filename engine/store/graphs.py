@@ -12,7 +12,7 @@ from hashlib import sha256
 
 from engine.ir.json_form import grouping_from_json
 from engine.store.connection import Connection, Row
-from engine.store.rows import named_row, read_schedules, time_or_none
+from engine.store.rows import RowName, named_row, read_schedules, time_or_none
 from engine.vocabulary import Schedule
 
 
@@ -36,7 +36,9 @@ _TIMED = (
 def fastest_graph(connection: Connection, run: str, kernel_key: str, known: set[bytes]) -> TimedGraph | None:
     """Of a run; the first entered where several tie. `known` has the digests of plans that were read, and gets more."""
     rows = sorted(connection.rows(_TIMED, (run,)), key=_time)
-    with_kernel = (graph for graph in connection.readable(rows, _timed_graph) if kernel_key in graph.schedules)
+    with_kernel = (
+        graph for graph in connection.readable(rows, _timed_graph) if not kernel_key or kernel_key in graph.schedules
+    )
     return next(iter(_whole(connection, with_kernel, known)), None)
 
 
@@ -47,7 +49,7 @@ def _time(row: Row) -> float:
 
 
 def _timed_graph(row: Row) -> TimedGraph:
-    with named_row(f"row {row['id']} of table grouping"):
+    with named_row(RowName("grouping", row["id"])):
         assembled, pdl = (time_or_none(row[name], may_be_zero=False) for name in ("assembled_us", "pdl_us"))
         us = min(one for one in (assembled, pdl) if one is not None)
         return TimedGraph(row["id"], read_schedules(row["schedules"]), us, pdl == us)
@@ -58,7 +60,7 @@ def _whole(connection: Connection, graphs: Iterable[TimedGraph], known: set[byte
 
     def read(graph: TimedGraph) -> TimedGraph:
         row = connection.first("SELECT plan FROM grouping WHERE id = ?", (graph.id,))
-        with named_row(f"row {graph.id} of table grouping"):
+        with named_row(RowName("grouping", graph.id)):
             plan = row["plan"] if row is not None else None
             digest = sha256(plan.encode()).digest() if isinstance(plan, str) else b""
             if digest not in known:

@@ -1,16 +1,27 @@
-"""What is said of rows that can't be read: one sentence a row, and of many how many more.
+"""What is said of rows that can't be read: one sentence for all that are bad in the same way, and how many more there
+are.
 
 One such row must not end a command, a search or a screen, nor be missing from it in silence.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from engine.store.connection import MOST_LEFT_OUT
+from engine.store.errors import BadRow
 from engine.store.store import Store
 
 SHOWN = 5
+"""Sentences that are said at most."""
+
+
+def unlike(rows: Iterable[BadRow]) -> list[BadRow]:
+    """The first of the rows that are bad in each way."""
+    first: dict[tuple[str, str], BadRow] = {}
+    for row in rows:
+        first.setdefault(row.alike, row)
+    return list(first.values())
 
 
 class LeftOut:
@@ -20,14 +31,17 @@ class LeftOut:
         self._store = store
         self._say = say
         self._met = 0
+        self._told = 0
 
     def tell(self) -> None:
         """Say what was met since the last call."""
-        fresh = self._store.left_out[self._met :]
-        room = max(0, SHOWN - self._met)
-        self._met += len(fresh)
-        for sentence in fresh[:room]:
-            self._say(f"left out: {sentence}")
-        if len(fresh) > room:
+        rows = self._store.bad_rows
+        new = unlike(rows)[self._told : SHOWN]
+        for row in new:
+            self._say(f"left out: {row}")
+        others = len(rows) - self._met - len(new)
+        self._met, self._told = len(rows), self._told + len(new)
+        if others > 0:
             few = "" if self._met < MOST_LEFT_OUT else " or more"
-            self._say(f"left out: {len(fresh) - room}{few} other rows that can't be read")
+            one = "row" if others == 1 and not few else "rows"
+            self._say(f"left out: {others}{few} other {one} that can't be read")

@@ -14,7 +14,7 @@ from typing import Any
 from engine.store.connection import Connection, Row
 from engine.store.errors import StoreError
 from engine.store.reads import best, fastest_of, measured_at, measurement
-from engine.store.rows import named_row, text, unreal
+from engine.store.rows import RowName, named_row, text, unreal
 from engine.store.run_results import context_noise_share
 from engine.store.typed import checked
 from engine.vocabulary import Measurement, Pin, Regime, Schedule, Timing, Verdict
@@ -139,7 +139,7 @@ def pins(connection: Connection, *, history: bool = False) -> tuple[StoredPin, .
 
 
 def _stored(row: Row) -> StoredPin:
-    with named_row(f"row {row['id']} of table pin"):
+    with named_row(RowName("pin", row["id"])):
         schedule = Schedule.from_key(row["schedule"])
         pin = Pin(row["kernel_key"], schedule, row["author"] or "", float(row["at"] or 0.0), row["note"] or "")
         checked(pin)

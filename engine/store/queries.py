@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from engine.store.candidates import BEST, PAGE_LIMIT, Candidate, CandidateQuery, candidate_numbers, candidate_rows
 from engine.store.connection import Connection
 from engine.store.matching import matching_kernels
+from engine.store.records import IMPORTED
 from engine.store.rows import a_time
 from engine.vocabulary import KnobValue, Regime
 
@@ -93,16 +94,19 @@ WITH g AS (
     SELECT id, run, row_number() OVER (PARTITION BY run ORDER BY whole_us IS NULL, whole_us, sum_us IS NULL, sum_us)
            AS place FROM g WHERE whole_us IS NOT NULL OR sum_us IS NOT NULL
 )
-SELECT r.target FROM run AS r JOIN best ON best.run = r.id AND best.place = 1
+SELECT r.target, r.id FROM run AS r JOIN best ON best.run = r.id AND best.place = 1
 JOIN grouping_kernel AS k ON k."grouping" = best.id
-WHERE k.kernel_key = ? AND r.context_key = ? ORDER BY r.started_at DESC, r.rowid DESC
+WHERE k.kernel_key = ? AND r.context_key = ? AND r.device <> ? ORDER BY r.started_at DESC, r.rowid DESC
 """
 
 
-def launching_targets(connection: Connection, kernel_key: str, context_key: str) -> tuple[str, ...]:
-    """The targets of the runs whose best grouping launches the kernel, the newest first."""
-    found = connection.tuples(_LAUNCHING, (kernel_key, context_key))
-    return tuple(dict.fromkeys(str(row[0]) for row in found if row[0]))
+def launching_runs(connection: Connection, kernel_key: str, context_key: str) -> dict[str, str]:
+    """The newest run of each target whose best grouping launches the kernel, by target, the newest first."""
+    found: dict[str, str] = {}
+    for target, run in connection.tuples(_LAUNCHING, (kernel_key, context_key, IMPORTED)):
+        if target:
+            found.setdefault(str(target), str(run))
+    return found
 
 
 def _best_rows(connection: Connection, kernel_key: str, context_key: str, top: int) -> tuple[VariantRow, ...]:

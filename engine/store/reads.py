@@ -22,6 +22,7 @@ from engine.store.rows import (
     DEPLOY_COLUMNS,
     PDL_COLUMNS,
     AssemblyColumns,
+    RowName,
     candidate_row,
     named_row,
     read_measurement,
@@ -160,7 +161,7 @@ def measured_at(
 
 
 def context(row: Row) -> Context:
-    with named_row(f"row {row['key']} of table context"):
+    with named_row(RowName("context", row["key"])):
         values = {f.name: row[f.name] for f in fields(Context)}
         return checked(Context(**{**values, "cold_l2": bool(row["cold_l2"])}))
 
@@ -185,7 +186,7 @@ def ceilings(connection: Connection, context_key: str) -> Ceilings | None:
 
 
 def _ceilings(row: Row) -> Ceilings:
-    with named_row(f"row {row['key']} of table context (the ceilings of its GPU)"):
+    with named_row(RowName("context", row["key"], "the ceilings of its GPU")):
         return Ceilings.from_text(row["ceilings"])
 
 
@@ -201,7 +202,7 @@ def kernel(connection: Connection, key: str) -> Kernel:
 
 
 def _kernel(row: Row) -> Kernel:
-    with named_row(f"row {row['key']} of table kernel"):
+    with named_row(RowName("kernel", row["key"])):
         found = kernel_from_json(row["body"])
         if found.key != row["key"]:
             raise ValueError("its body is another kernel's")
@@ -212,7 +213,7 @@ _RUN = f"SELECT {', '.join(f.name for f in fields(StoredRun))} FROM run"
 
 
 def _stored_run(row: Row) -> StoredRun:
-    with named_row(f"row {row['id']} of table run"):
+    with named_row(RowName("run", row["id"])):
         return checked(StoredRun(**row))
 
 
@@ -238,7 +239,7 @@ def program(connection: Connection, run_id: str) -> Program:
     row = connection.first("SELECT program FROM run WHERE id = ?", (run_id,))
     if row is None:
         raise StoreError(f"{connection.path} holds no run {run_id!r}")
-    with named_row(f"row {run_id} of table run (the program of run {run_id})"):
+    with named_row(RowName("run", run_id, f"the program of run {run_id}")):
         return program_from_json(row["program"])
 
 
@@ -247,8 +248,13 @@ def recorded_groupings(connection: Connection, run_id: str) -> tuple[RecordedGro
     return tuple(connection.readable(rows, _recorded_grouping))
 
 
+def recorded_grouping(connection: Connection, grouping: str) -> RecordedGrouping | None:
+    """That of an id; None where it isn't there or can't be read."""
+    return connection.first_readable("SELECT * FROM grouping WHERE id = ?", (grouping,), _recorded_grouping)
+
+
 def _recorded_grouping(row: Row) -> RecordedGrouping:
-    with named_row(f"row {row['id']} of table grouping"):
+    with named_row(RowName("grouping", row["id"])):
         grouping = grouping_from_json(row["plan"])
         time_of = partial(time_or_none, may_be_zero=not grouping.calls)
         return RecordedGrouping(
@@ -297,5 +303,5 @@ def _plan_of(connection: Connection, grouping: str) -> str:
 
 
 def _read_assembled(columns: AssemblyColumns, row: Row) -> RecordedAssembly:
-    with named_row(f"row {row['id']} of table grouping"):
+    with named_row(RowName("grouping", row["id"])):
         return read_assembly(columns, row)

@@ -11,6 +11,9 @@ from engine.events import NodeState
 from engine.ir.plan import Grouping, Program
 from engine.vocabulary import Failure, KnobValue, Option, Schedule, Timing
 
+IMPORTED = "import"
+"""The device of a run that came in a file: nobody typed its target here, so nothing runs it."""
+
 
 @dataclass(frozen=True, slots=True)
 class RunInfo:

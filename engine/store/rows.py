@@ -16,7 +16,7 @@ from typing import Any
 from engine.ir import GraphError
 from engine.store.errors import BadRow, plain_cause
 from engine.store.normalize import normalize_cause
-from engine.store.typed import NoText, checked
+from engine.store.typed import NoText, WrongValue, checked
 from engine.vocabulary import (
     BuildReport,
     Failure,
@@ -86,7 +86,7 @@ def time_us(value: Any, *, may_be_zero: bool = False) -> float:
     """A time of a row, in us. Raises ValueError for what is none: no number, not finite, or not above zero."""
     if type(value) in (float, int) and (0 < value < math.inf or (may_be_zero and value == 0)):
         return float(value)
-    raise ValueError(f"{str(value)[:40]!r} is no time, which is a finite number of us above zero")
+    raise WrongValue(f"{str(value)[:40]!r} is no time, which is a finite number of us above zero", "a time")
 
 
 def time_or_none(value: Any, *, may_be_zero: bool = False) -> float | None:
@@ -132,13 +132,25 @@ def outcome_columns(measurement: Measurement, columns: Mapping[str, str]) -> dic
     return {column: values[field] for field, column in columns.items()}
 
 
-def candidate_row(regime: Regime, number: object, kernel: object) -> str:
+@dataclass(frozen=True, slots=True)
+class RowName:
+    """How sentences name a row: its table, what numbers it there, and what it is about ("" where that says enough)."""
+
+    table: str
+    number: object
+    about: str = ""
+
+    def __str__(self) -> str:
+        return f"row {self.number} of table {self.table}" + (f" ({self.about})" if self.about else "")
+
+
+def candidate_row(regime: Regime, number: object, kernel: object) -> RowName:
     """What a sentence calls the row of a candidate: the same wherever it is met, so that it is told once.
 
     `number` is the id of a row of `measurement`, the key of a row of `node`.
     """
     table = "measurement" if regime is Regime.RANKING else "node"
-    return f"row {number} of table {table} (a {regime} row of kernel {kernel})"
+    return RowName(table, number, f"a {regime} row of kernel {kernel}")
 
 
 def read_measurement(row: Mapping[str, Any], regime: Regime) -> Measurement:
@@ -191,7 +203,7 @@ def read_knobs(key: str) -> dict[str, KnobValue]:
     return Schedule.from_key(key).as_dict()
 
 
-def read_many_knobs(keys: Sequence[str], names: Callable[[int], str]) -> list[dict[str, KnobValue] | BadRow]:
+def read_many_knobs(keys: Sequence[str], names: Callable[[int], RowName]) -> list[dict[str, KnobValue] | BadRow]:
     """The knobs of many schedules in one go, about ten times as fast as one by one; what is wrong in place of one that
     can't be read. `names` says which row a position is of."""
     with suppress(ValueError, RecursionError):
@@ -229,10 +241,13 @@ def _cause(error: Exception) -> str:
 
 
 @contextmanager
-def named_row(name: str) -> Iterator[None]:
-    """Turn whatever a malformed row raises into a BadRow that names the row."""
+def named_row(name: RowName | str) -> Iterator[None]:
+    """Turn whatever a malformed row raises into a BadRow that names the row, or what was read of several."""
     try:
         yield
     except (GraphError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
-        said = " ".join(f"{name[:200]} can't be read: {_cause(error)}".split())
-        raise BadRow(f"{said}; the rest of the database is fine: correct or delete that row with sqlite3") from error
+        said = " ".join(f"{str(name)[:200]} can't be read: {_cause(error)}".split())
+        table = name.table if isinstance(name, RowName) else name
+        wrong = error.promised if isinstance(error, WrongValue) else _cause(error)
+        advice = "the rest of the database is fine: correct or delete that row with sqlite3"
+        raise BadRow(f"{said}; {advice}", (table, wrong)) from error

@@ -11,7 +11,7 @@ from functools import partial
 
 from engine.knobs import parse_knobs
 from engine.store.connection import Connection, Row
-from engine.store.rows import named_row, read_knobs, time_or_none, time_us, unreal
+from engine.store.rows import RowName, named_row, read_knobs, time_or_none, time_us, unreal
 from engine.store.typed import checked
 from engine.vocabulary import KnobValue, Regime
 
@@ -94,7 +94,7 @@ def noise_share(connection: Connection, run: str) -> float | None:
 
 
 def _share(row: Row) -> float | None:
-    with named_row(f"row {row['seq']} of table event (the health of a run)"):
+    with named_row(RowName("event", row["seq"], "the health of a run")):
         return unreal(row["share"])
 
 

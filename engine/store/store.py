@@ -14,7 +14,7 @@ from engine.ir.roofline import Ceilings
 from engine.store import acf, forbidden, pins
 from engine.store.acf import AcceptanceRow
 from engine.store.answers import Answers
-from engine.store.carried import put_evidence
+from engine.store.carried import CarriedGraph, put_evidence, put_graph
 from engine.store.connection import Connection, open_connection
 from engine.store.forbidden import ForbiddenCorner
 from engine.store.importing.recording import Imported, write_all
@@ -133,10 +133,24 @@ class Store(Answers):
         with self._connection.transaction() as db:
             return write_all(db, results, self._clock(), __version__, command)
 
-    def record_evidence(self, measurements: Sequence[Measurement]) -> int:
-        """Keep results that were taken elsewhere in a context of this database, of no run; returns how many are new."""
+    def record_evidence(self, taken: Sequence[tuple[Measurement, float | None]]) -> int:
+        """Keep results that were taken elsewhere in a context of this database, of no run; returns how many are new.
+
+        With each comes when it was taken, in seconds since 1970; None where nothing says.
+        """
         with self._connection.transaction() as db:
-            return put_evidence(db, measurements, self._clock())
+            return put_evidence(db, taken, self._clock())
+
+    def record_graph(self, graph: CarriedGraph) -> bool:
+        """Keep a whole graph that was timed elsewhere in a context of this database; False where one of the same
+        schedules was timed before. Its kernels are recorded before."""
+        known = self.assembled(graph.grouping, graph.context_key, graph.schedules, pdl=graph.pdl)
+        if known is not None and known.timing is not None:
+            return False
+        context = self.context(graph.context_key)
+        with self._connection.transaction() as db:
+            put_graph(db, graph, context.gpu if context else "", __version__, self._clock())
+        return True
 
     def suggest(self, found: Sequence[Suggestion]) -> int:
         """Keep schedules from other contexts for the next search to try first; returns how many are new."""

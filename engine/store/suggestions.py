@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from sqlite_utils import Database
 
 from engine.store.connection import Connection, Row
-from engine.store.rows import named_row, real, text, time_or_none, unreal
+from engine.store.rows import RowName, named_row, real, text, time_or_none, unreal
 from engine.vocabulary import Context, Schedule
 
 
@@ -68,7 +68,7 @@ def _columns(one: Suggestion) -> dict[str, object]:
 
 
 def _suggestion(row: Row) -> Suggestion:
-    with named_row(f"row {row['rowid']} of table suggestion (for kernel {row['kernel_key']})"):
+    with named_row(RowName("suggestion", row["rowid"], f"for kernel {row['kernel_key']}")):
         return Suggestion(
             kernel_key=row["kernel_key"],
             schedule=Schedule.from_key(row["schedule"]),

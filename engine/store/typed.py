@@ -23,6 +23,14 @@ class NoText(str):
             return cls(data.decode(errors="backslashreplace"))
 
 
+class WrongValue(ValueError):
+    """A value that isn't what its column promises; `promised` says what that is, whatever the value."""
+
+    def __init__(self, text: str, promised: str) -> None:
+        super().__init__(text)
+        self.promised = promised
+
+
 T = TypeVar("T")
 Check = Callable[[Any], bool]
 
@@ -35,7 +43,7 @@ def checked(record: T) -> T:
         if type(value) is NoText:
             raise ValueError(f"its {name} is no UTF-8")
         if not fits(value):
-            raise ValueError(f"{name} is {str(value)[:60]!r}")
+            raise WrongValue(f"{name} is {str(value)[:60]!r}", name)
     return record
 
 

@@ -99,16 +99,8 @@ class Writer:
 
     def start_run(self, info: RunInfo) -> str:
         run = uuid.uuid4().hex[:12]
-        row = {f.name: getattr(info, f.name) for f in fields(info)} | {
-            "id": run,
-            "program": program_to_json(info.program),
-            "started_at": self._clock(),
-            "state": str(RunState.RUNNING),
-            "reason": "",
-            "summary": "{}",
-        }
         with self._connection.transaction() as db:
-            db.table("run").insert(_safe(row), pk="id")
+            put_run(db, run, info, self._clock(), RunState.RUNNING)
         self._contexts[run] = info.context_key
         return run
 
@@ -118,27 +110,8 @@ class Writer:
             db.table("run").update(run, row)
 
     def grouping(self, run: str, grouping: Grouping) -> str:
-        plan = grouping_to_json(grouping)
-        counts = grouping.kernel_counts()
         with self._connection.transaction() as db:
-            position = 1 + (_number(db, "SELECT max(position) FROM grouping WHERE run = ?", (run,)))
-            name = f"{run}/{position}"
-            db.table("grouping").insert(
-                {
-                    "id": name,
-                    "run": run,
-                    "position": position,
-                    "decisions": json.dumps([option.knobs for option in grouping.decisions]),
-                    "plan": plan,
-                    "plan_key": plan_key(plan),
-                    "reason": "",
-                },
-                pk="id",
-            )
-            db.table("grouping_kernel").insert_all(
-                {"grouping": name, "kernel_key": key, "count": count} for key, (_, count) in counts.items()
-            )
-        return name
+            return put_grouping(db, run, grouping)
 
     def score(self, grouping: str, sum_us: float | None, reason: str) -> None:
         with self._connection.transaction() as db:
@@ -290,6 +263,42 @@ def leaf_of(measurement: Measurement) -> NodeRecord:
     key = node_key(measurement.context_key, measurement.kernel_key, knobs)
     state = NodeState.MEASURED if measurement.status is Status.OK else NodeState.FAILED
     return NodeRecord(key, "", measurement.kernel_key, knobs, "", 0, 1.0, 0, measurement.us, state, True)
+
+
+def put_run(db: Database, run: str, info: RunInfo, started_at: float, state: RunState) -> None:
+    """A run's row, inside a transaction of the caller's."""
+    row = {f.name: getattr(info, f.name) for f in fields(info)} | {
+        "id": run,
+        "program": program_to_json(info.program),
+        "started_at": started_at,
+        "state": str(state),
+        "reason": "",
+        "summary": "{}",
+    }
+    db.table("run").insert(_safe(row), pk="id")
+
+
+def put_grouping(db: Database, run: str, grouping: Grouping) -> str:
+    """The next grouping of a run, inside a transaction of the caller's; returns its id."""
+    plan = grouping_to_json(grouping)
+    position = 1 + (_number(db, "SELECT max(position) FROM grouping WHERE run = ?", (run,)))
+    name = f"{run}/{position}"
+    db.table("grouping").insert(
+        {
+            "id": name,
+            "run": run,
+            "position": position,
+            "decisions": json.dumps([option.knobs for option in grouping.decisions]),
+            "plan": plan,
+            "plan_key": plan_key(plan),
+            "reason": "",
+        },
+        pk="id",
+    )
+    db.table("grouping_kernel").insert_all(
+        {"grouping": name, "kernel_key": key, "count": count} for key, (_, count) in grouping.kernel_counts().items()
+    )
+    return name
 
 
 def put_ranking(db: Database, measurement: Measurement, run: str | None, trial: int, now: float) -> None:

@@ -122,6 +122,8 @@ def test_a_file_that_changed_is_another_target(folder: Path) -> None:
         ("Block", "from torch.nn import Identity as Block", TargetMissingError, r"has no `example_inputs\(\)`"),
         ("f", "def f(x): return x\ndef example_inputs(): return 3", UserCodeError, "returns a int"),
         ("f", "def f(x)", TargetSyntaxError, "doesn't parse"),
+        ("f", "TEXT = '\\x4'\ndef f(x): return x", TargetSyntaxError, "doesn't parse: .*unicodeescape"),
+        ("f", "def f(x): return x\0", TargetSyntaxError, "doesn't parse"),
         ("f", "import missing_module", UserCodeError, "missing_module"),
         (
             "f",
@@ -143,6 +145,9 @@ def test_a_file_in_another_encoding_says_so_and_one_that_names_it_is_read(folder
     text = "SCALE = 'Maß'\nimport torch\ndef f(x): return x + 1\ndef example_inputs(): return torch.ones(3)\n"
     path = folder / "latin.py"
     path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(TargetSyntaxError, match=r"latin\.py is no text in UTF-8"):
+        trace(parse_target(f"{path}:f", TargetOptions()), "cuda")
+    path.write_bytes(f"# coding: no-such\n{text}".encode())
     with pytest.raises(TargetSyntaxError, match=r"latin\.py is no text in UTF-8"):
         trace(parse_target(f"{path}:f", TargetOptions()), "cuda")
     path.write_bytes(f"# coding: latin-1\n{text}".encode("latin-1"))

@@ -12,6 +12,8 @@ from engine.cli.application import main
 from engine.deploy import Carried, export_schedules
 from engine.store import Store
 from tests.deploy.samples import HERE, THERE, fill, matmul
+from tests.tune.fake_device import CONTEXT, FakeDevice
+from tests.tune.rig import linear_gelu_program, tune_with
 
 
 def leave(*arguments: str | Path) -> int:
@@ -45,6 +47,26 @@ def test_schedules_travel(database: Path, tmp_path: Path, capsys: pytest.Capture
     file.write_text(file.read_text().replace('"NUM_WARPS": ', '"NUM_WARPS": 3'))
     assert leave("import", file, "--db", database) == 1
     assert "1 left out" in capsys.readouterr().out
+
+
+def test_whole_graphs_travel_and_the_program_of_one_is_explained_and_not_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tuned, other, file = tmp_path / "tuned.db", tmp_path / "other.db", tmp_path / "all.json"
+    tune_with(tuned, FakeDevice(), linear_gelu_program(64))
+    with Store.open(other) as store:
+        store.record_context(CONTEXT, FakeDevice().target)
+    assert leave("export", "--db", tuned, "-o", file) == 0
+    assert " and 1 whole graph to " in capsys.readouterr().out
+    assert leave("import", file, "--db", other) == 0
+    assert "new results, 1 new whole graph, " in capsys.readouterr().out
+    assert leave("import", file, "--db", other, "--json") == 0
+    (record,) = json.loads(capsys.readouterr().out)
+    assert (record["results"], record["graphs"]) == (0, 0)
+    assert leave("explain", "--db", other) == 0
+    assert ": as one graph " in capsys.readouterr().out
+    assert leave("run", "--db", other) == 2
+    assert "holds no program" in capsys.readouterr().err
 
 
 def test_databases_merge(database: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

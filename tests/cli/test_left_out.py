@@ -73,6 +73,7 @@ def spoil(statement: str) -> None:
     connection.close()
 
 
+@pytest.mark.usefixtures("short_fits")
 @pytest.mark.parametrize("what", SPOILS)
 def test_commands_go_on_without_the_row_and_name_it_once(what: str, capsys: pytest.CaptureFixture[str]) -> None:
     table, statement = SPOILS[what]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import cProfile
 import functools
+import types
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -73,6 +75,26 @@ def test_saving_and_restoring_leaves_entries_alone() -> None:
     assert saved.restore() == ["scale"]
     assert scale(1) is kept
     assert kept == [1]
+
+
+def test_a_cache_of_an_installed_package_is_cleared_and_none_of_those_that_nothing_may_come_into() -> None:
+    package = types.ModuleType("a_package")
+    package.__file__ = str(Path(torch.__file__).parent / "a_package.py")
+    code = "import functools, torch\n@functools.cache\ndef scale(n):\n    return torch.full((4,), float(n))\n"
+    exec(compile(code, package.__file__, "exec"), package.__dict__)
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return x * package.scale(2)
+
+    guard = Guard(function)
+    saved = guard.saved()
+    assert saved.caches == []
+    function(torch.ones(4))
+    saved.restore()
+    assert package.scale.cache_info().currsize == 0
+    live, _ = capture_unchanged(function, (torch.ones(4),), {}, frozenset(), guard.state())
+    assert len(live.program.graph.inputs) == 1
+    assert package.scale.cache_info().currsize == 0
 
 
 def test_where_a_profiler_hides_what_runs_nothing_comes_into_a_cache() -> None:

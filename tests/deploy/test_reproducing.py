@@ -8,8 +8,9 @@ import pytest
 
 from engine.cli.knob_text import schedule_line
 from engine.data import demo_database
-from engine.deploy import measuring_command, pin_context
+from engine.deploy import deployment, measuring_command, pin_context
 from engine.deploy.comparing import read_knobs
+from engine.prior import ColdModel
 from engine.store import Store
 from engine.vocabulary import Regime, Schedule
 
@@ -24,25 +25,42 @@ def test_the_command_measures_exactly_this_schedule(store: Store) -> None:
     seen = 0
     for key in store.kernel_keys():
         context = pin_context(store, key)
-        ranked, deployed = (store.best(key, context, regime) for regime in (Regime.RANKING, Regime.DEPLOY))
+        ranked = store.best(key, context, Regime.RANKING)
         if ranked is None:
             continue
-        words = shlex.split(measuring_command(store, key, context, ranked.schedule))
+        words = shlex.split(measuring_command(store, key, context, ranked.schedule, ColdModel()))
         if not words:
-            assert not store.launching_targets(key, context)
+            assert not store.launching_runs(key, context)
             continue
         seen += 1
-        assert words[:4] == ["emmy", "run", "--program", store.launching_targets(key, context)[0]]
+        assert words[:4] == ["emmy", "run", "--program", next(iter(store.launching_runs(key, context)))]
         assert words[4:6] == ["--kernel", key]
         assert words[-2:] == ["--db", str(store.path)]
-        if deployed is None or deployed.schedule == ranked.schedule:
-            assert words[6:-2] == ["--bench"]
-        else:
-            assert words[6] == "--ab"
+        if words[6] == "--ab":
             assert Schedule.of(read_knobs(words[7])) == ranked.schedule
             assert schedule_line(words[7])
+        else:
+            assert words[6:-2] == ["--bench"]
     assert seen > 10
 
 
+def test_what_a_program_deploys_is_timed_and_anything_else_is_timed_against_it(store: Store) -> None:
+    """Also where a finalist chosen in turns or one that won in the whole graph deploys, not the lowest time."""
+    not_the_fastest = 0
+    for run in {run.target: run for run in store.runs()}.values():
+        target = store.target(run.context_key)
+        chosen = deployment(store.program(run.id), store, run.context_key, target, ColdModel())
+        for key, schedule in chosen.schedules.items():
+            best = store.best(key, run.context_key, Regime.DEPLOY)
+            if best is None or store.launching_runs(key, run.context_key).get(run.target) != run.id:
+                continue
+            for asked in {schedule, best.schedule}:
+                words = shlex.split(measuring_command(store, key, run.context_key, asked, ColdModel()))
+                if words[3] == run.target:
+                    assert ("--bench" in words) == (asked == schedule)
+                    not_the_fastest += asked != schedule
+    assert not_the_fastest >= 2
+
+
 def test_what_no_program_launches_has_none(store: Store) -> None:
-    assert measuring_command(store, "nothing", "nowhere", Schedule.of({"BLOCK_M": 64})) == ""
+    assert measuring_command(store, "nothing", "nowhere", Schedule.of({"BLOCK_M": 64}), ColdModel()) == ""

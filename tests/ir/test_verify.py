@@ -8,6 +8,7 @@ from hypothesis import given
 
 from engine.ir import Graph, GraphBuilder, GraphError, Op, TensorSpec, verify
 from engine.ir.graph import Attribute
+from engine.ir.shapes import OpError
 from engine.ir.verify import MAX_ELEMENTS
 from tests.ir.graphs import contiguous, linear_gelu, random_graphs
 
@@ -54,10 +55,13 @@ def test_what_a_builder_makes_verifies(graph: Graph) -> None:
     ],
 )
 def test_a_bad_op_is_one_sentence_that_names_it(graph: Graph, sentence: str) -> None:
-    with pytest.raises(GraphError, match=sentence) as raised:
+    with pytest.raises(OpError, match=sentence) as raised:
         verify(graph)
-    assert re.match(r"op \d+ \(\w+\): ", str(raised.value))
-    assert "\n" not in str(raised.value)
+    error = raised.value
+    assert str(error) == f"op {error.index} ({error.kind}): {error.cause}"
+    assert error.kind == graph.ops[error.index].kind
+    assert re.search(sentence, error.cause)
+    assert "\n" not in str(error)
 
 
 @pytest.mark.parametrize(

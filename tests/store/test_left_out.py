@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engine.events import GroupingsExplored, Measured, RunState
-from engine.store import LeftOut, Store, Suggestion
+from engine.store import LeftOut, Store, Suggestion, unlike
 from engine.vocabulary import Regime, Timing, Verdict
 
 NO_TIMES = st.one_of(
@@ -195,7 +195,7 @@ def test_a_run_that_explored_in_words_that_cant_be_read_has_not(base: Path, tmp_
         assert len(store.left_out) == 1
 
 
-def test_of_many_rows_the_first_are_told_and_the_others_counted(base: Path, tmp_path: Path) -> None:
+def test_of_many_rows_alike_one_is_told_and_the_others_counted(base: Path, tmp_path: Path) -> None:
     many = ", ".join(f"({number}, 'k', '[', 'ana', 0, '', 'c')" for number in range(10, 30))
     insert = f"INSERT INTO pin (id, kernel_key, schedule, author, at, note, context_key) VALUES {many}"
     said: list[str] = []
@@ -207,6 +207,23 @@ def test_of_many_rows_the_first_are_told_and_the_others_counted(base: Path, tmp_
         store.pins()
         left_out.tell()
         left_out.tell()
-    assert len(said) == 6
+    assert len(said) == 2
     assert "row 10 of table pin" in said[0]
-    assert said[-1] == "left out: 15 other rows that can't be read"
+    assert said[-1] == "left out: 19 other rows that can't be read"
+
+
+def test_a_bad_column_is_told_of_once_whatever_it_holds_and_each_bad_column_by_itself(
+    base: Path, tmp_path: Path, sample
+) -> None:
+    path = edited(base, tmp_path, "UPDATE measurement SET median_us = 'bad ' || id")
+    path.rename(tmp_path / "ranking.db")
+    path = edited(tmp_path / "ranking.db", tmp_path, "UPDATE node SET deploy_us = -key WHERE deploy_us IS NOT NULL")
+    said: list[str] = []
+    with Store.open(path, read_only=True) as store:
+        left_out = LeftOut(store, said.append)
+        store.timed(sample.matmul.key, sample.context.key)
+        left_out.tell()
+        assert len(unlike(store.bad_rows)) == 2
+        assert len(store.left_out) == 2 * len(WARPS)
+    assert ["of table measurement" in said[0], "of table node" in said[1]] == [True, True]
+    assert said[2:] == [f"left out: {2 * len(WARPS) - 2} other rows that can't be read"]

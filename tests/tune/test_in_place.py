@@ -185,6 +185,20 @@ def test_in_the_program_the_screens_show_what_won_in_place_and_alone_the_own_bes
             assert placed.lines[1:] == alone.lines
 
 
+def test_the_fastest_graph_of_all_runs_of_a_program_decides_for_its_kernels(tmp_path: Path) -> None:
+    """A later run that tried nothing in place comes to a slower graph."""
+    device = InPlace(saves_us=4.0)
+    tuned(tmp_path / "t.db", device)
+    tuned(tmp_path / "t.db", device, Settings(patience=10, outer_patience=50, near_share=1.5, in_place=0))
+    with Store.open(tmp_path / "t.db", read_only=True) as store:
+        chosen = deployment(linear_gelu_program(), store, device.context.key, device.target, ColdModel())
+        first, later = store.runs()
+        assert best_of(tmp_path / "t.db")[1] != chosen.schedules
+        for key, schedule in chosen.schedules.items():
+            for run in (first, later):
+                assert deploys_now(store, key, device.context.key, ColdModel(), run.id).schedule == schedule
+
+
 @dataclass
 class ReplayHost:
     """Whoever asks for a replay."""

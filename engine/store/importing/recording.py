@@ -27,15 +27,14 @@ from engine.events import (
     RunState,
 )
 from engine.ir.foreign import NOTHING
-from engine.ir.json_form import grouping_to_json, kernel_to_json, program_to_json
+from engine.ir.json_form import kernel_to_json
 from engine.ir.kernel import Kernel
 from engine.ir.plan import BufferView, Grouping, KernelCall, Program
 from engine.store.importing.results import ForeignResults, ForeignRow
+from engine.store.records import IMPORTED, RunInfo
 from engine.store.rows import RANKING_COLUMNS, outcome_columns, text
-from engine.store.writes import event_body, plan_key
+from engine.store.writes import event_body, put_grouping, put_run
 from engine.vocabulary import Measurement, Regime, Status
-
-DEVICE = "import"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,31 +115,20 @@ def _adds(row: ForeignRow, known: str | None) -> bool:
 def _put_run(db: Database, results: ForeignResults, run: str, began: float, version: str, command: str) -> None:
     kernel = results.kernel
     target = f"{kernel.label} {kernel.shape_text}".strip()
-    plan = foreign_grouping(kernel)
-    db.table("run").insert(
-        {
-            "id": run,
-            "target": target,
-            "program": program_to_json(Program(kernel.body, target, DEVICE)),
-            "device": DEVICE,
-            "gpu": text(results.context.gpu),
-            "context_key": results.context.key,
-            "seed": 0,
-            "patience": len(results.rows),
-            "prior": f"none: imported from a {results.origin} file",
-            "command": text(command),
-            "author": "",
-            "version": version,
-            "started_at": began,
-            "state": str(RunState.FINISHED),
-            "reason": "",
-            "summary": "{}",
-        }
+    info = RunInfo(
+        target,
+        Program(kernel.body, target, IMPORTED),
+        IMPORTED,
+        results.context.gpu,
+        results.context.key,
+        seed=0,
+        patience=len(results.rows),
+        prior=f"none: imported from a {results.origin} file",
+        command=command,
+        version=version,
     )
-    body = grouping_to_json(plan)
-    grouping: dict[str, Any] = {"id": f"{run}/1", "run": run, "position": 1, "decisions": "[]", "plan": body}
-    db.table("grouping").insert({**grouping, "plan_key": plan_key(body), "reason": ""})
-    db.table("grouping_kernel").insert({"grouping": f"{run}/1", "kernel_key": kernel.key, "count": 1})
+    put_run(db, run, info, began, RunState.FINISHED)
+    put_grouping(db, run, foreign_grouping(kernel))
 
 
 def _put_row(db: Database, results: ForeignResults, run: str, row: ForeignRow, trial: int, now: float) -> None:
