@@ -342,7 +342,10 @@ class EmmyApp(Pressing):
         view.snapshot, view.clock, view.state, view.reason = feed.snapshot, feed.clock, feed.state, feed.reason
         view.frozen, view.held, view.dropped = feed.frozen, feed.held, feed.source.dropped
         view.badges, view.reading, view.trouble = feed.source.badges, feed.reading, feed.source.trouble
-        view.unwritable, view.heard_s, view.lost = feed.source.unwritable, feed.source.heard_s, feed.source.lost
+        view.unwritable, view.heard_s = feed.source.unwritable, feed.source.heard_s
+        if view.lost is not feed.source.lost:
+            view.lost = not view.lost
+            view.snapshot.touch("kernels")
         self._spare_large_tree(len(view.snapshot.nodes))
         if not view.busy:
             view.stop_asked_at = None

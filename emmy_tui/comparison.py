@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from emmy_tui.run_state import state_word
+from emmy_tui.run_state import Listener, is_lost, state_word
 from engine.store import KernelResult, Store, StoredRun, StoreError
 from engine.store.run_results import BestTime
 from engine.vocabulary import Regime
@@ -153,10 +153,17 @@ def measuring_runs(store: Store) -> list[StoredRun]:
     return list(reversed(store.runs()))
 
 
-def listed_runs(store: Store, now: float) -> list[tuple[StoredRun, str]]:
-    """The measuring runs with their states in words."""
-    runs = measuring_runs(store)
-    return [(run, state_word(store, run, run is runs[0], now)) for run in runs]
+def listed_runs(store: Store, now: float, followed: str = "", *, lost: bool = False) -> list[tuple[StoredRun, str]]:
+    """The measuring runs with their states in words. Whether the run that the screens follow is `lost` they know from
+    listening to it; of another one that has no end only this look tells."""
+    found = []
+    for place, run in enumerate(measuring_runs(store)):
+        if place:
+            gone = is_lost(run, newest=False, silent=True)
+        else:
+            gone = lost if run.id == followed else Listener(run).lost(store, now)
+        found.append((run, state_word(run, gone)))
+    return found
 
 
 def _partner(store: Store, runs: Sequence[StoredRun], a: Side, wanted: str) -> Side:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from emmy_tui.known import Known, KnownKernels, Rows
-from emmy_tui.run_state import GONE_S
+from emmy_tui.run_state import GONE_S, heard_at
 from emmy_tui.source import ENDED, Again, Anew, Mode
 from engine.events import Event, Logged, RunStarted, RunState, StateChanged
 from engine.store import LeftOut, Store, StoredRun, StoreError, unwritable_because
@@ -180,15 +180,10 @@ class DatabaseSource:
         self._inbox.append(Logged(at=self._clock(), level="warning", text=text))
 
     def _note(self, event: Event) -> None:
-        """Keep when the followed run said something last; None while it owes no word: paused, or ended.
-
-        What arrives while it is followed is heard when it arrives, by this machine's clock: the writer's may be
-        another machine's. Only of what the file held at the first look there is no other word than the writer's.
-        """
+        """Keep when the followed run was heard last; None while it owes no word: paused, or ended."""
         if isinstance(event, Known | Rows):
             return  # the database's word, not the run's
-        now = self._clock()
-        at = now if self._read_up else min(event.at, now)
+        at = heard_at(event.at, self._clock(), first_look=not self._read_up)
         if isinstance(event, StateChanged) and event.state in (*ENDED, RunState.PAUSED):
             self._last_at = None
         elif isinstance(event, RunStarted | StateChanged):

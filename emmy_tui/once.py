@@ -42,7 +42,7 @@ def frame(events: Iterable[Event], path: Path, *, ascii_only: bool, lost: bool =
     counts = {row.kernel: count for row, count in snapshot.counted_kernels()}
     lines: list[Line] = [status_line(view, WIDTH), [], header_line(columns, view.glyphs)]
     for row in snapshot.kernels.values():
-        lines.append(kernel_line(row, counts.get(row.kernel), total, False, columns, view.glyphs))
+        lines.append(kernel_line(row, counts.get(row.kernel), total, False, columns, view.glyphs, lost=lost))
     lines += [[], *total_lines(view, WIDTH), []]
     lines += empty_lines(view, WIDTH)
     for entry in entries(snapshot.log)[-LAST_EVENTS:]:

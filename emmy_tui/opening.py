@@ -22,7 +22,7 @@ from pathlib import Path
 from emmy_tui.database_source import DatabaseSource, recorded_events
 from emmy_tui.once import frame
 from emmy_tui.refusal import BadInput
-from emmy_tui.run_state import is_lost
+from emmy_tui.run_state import Listener
 from emmy_tui.source import Again, Mode, Session, SessionSource, Source
 from engine.capture import CaptureError, parse_target
 from engine.data import DemoMissing, demo_database
@@ -208,7 +208,7 @@ def frame_of(options: argparse.Namespace) -> str:
     try:
         with Store.open(path, read_only=True) as store:
             latest = store.latest_run()
-            lost = latest is not None and is_lost(store, latest, time.time())
+            lost = latest is not None and Listener(latest).lost(store, time.time())
         return frame(recorded_events(path), path, ascii_only=options.ascii, lost=lost)
     except StoreError as error:
         raise BadInput(str(error)) from None

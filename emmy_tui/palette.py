@@ -69,8 +69,13 @@ class Findings(Provider):
             if not answer.done():
                 answer.set_result(runs)
 
-        now = app.view.now
-        app.desk.ask("palette", lambda store: listed_runs(store, now), answered, lambda sentence: answered([]))
+        now, followed, lost = app.view.now, app.view.followed, app.view.lost
+        app.desk.ask(
+            "palette",
+            lambda store: listed_runs(store, now, followed, lost=lost),
+            answered,
+            lambda sentence: answered([]),
+        )
         try:
             self._runs = await asyncio.wait_for(answer, PATIENCE_S)
         except TimeoutError:

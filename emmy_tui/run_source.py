@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from emmy_tui.database_source import NEW_RUN_S, DatabaseSource
-from emmy_tui.run_state import is_lost
+from emmy_tui.run_state import Listener
 from engine.events import Event
 from engine.store import Store, StoredRun
 
@@ -36,7 +36,8 @@ class RunSource(DatabaseSource):
     def _events(self, store: Store, over: Callable[[], bool]) -> Iterator[Event]:
         self._read_up = False
         yield from store.events_of(self._run.id)
+        listener = Listener(self._run)
         while not over():
-            self._lost = is_lost(store, self._run, self._clock())
+            self._lost = listener.lost(store, self._clock())
             self._up_to_now()
             self._closing.wait(NEW_RUN_S)

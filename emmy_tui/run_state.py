@@ -1,8 +1,16 @@
-"""Whether a run that never told of its end is taken for ended: one rule for lists of runs and for the status line."""
+"""Whether a run that never told of its end is taken for ended: one rule for lists of runs and for the status line.
+
+A run's silence is reckoned by the clock of whoever listens: what arrives while one listens is heard when it arrives,
+as the writer's clock may be another machine's. Only of what was there at the first look there is no other word than the
+writer's.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from emmy_tui.source import ENDED
+from engine.events import RunState
 from engine.store import Store, StoredRun
 
 GONE_S = 600.0
@@ -10,16 +18,37 @@ GONE_S = 600.0
 WITHOUT_A_WORD = "ended without a word"
 
 
-def state_word(store: Store, run: StoredRun, newest: bool, now: float) -> str:
-    """A run's state in words. Without an end it ended without a word where a newer run has begun, or where it was
-    silent for GONE_S."""
-    if run.state in ENDED or run.ended_at is not None:
-        return run.state
-    heard = store.last_heard(run.id) or run.started_at
-    return run.state if newest and now - heard <= GONE_S else WITHOUT_A_WORD
+def heard_at(said_at: float, now: float, *, first_look: bool) -> float:
+    """When a word of a run was heard that was said at `said_at` by the writer's clock."""
+    return min(said_at, now) if first_look else now
 
 
-def is_lost(store: Store, run: StoredRun, now: float) -> bool:
-    """Whether a run ended without a word, by all that the database says now. Raises StoreError."""
-    newest = store.latest_run()
-    return state_word(store, run, newest is None or newest.id == run.id, now) == WITHOUT_A_WORD
+@dataclass(slots=True)
+class Listener:
+    """Listens to one run by looking again and again at what it wrote last."""
+
+    run: StoredRun
+    _said_at: float | None = None
+    _heard_at: float = 0.0
+
+    def lost(self, store: Store, now: float) -> bool:
+        """Whether the run ended without a word, by all that was heard up to this look. Raises StoreError."""
+        said_at = store.last_heard(self.run.id) or self.run.started_at
+        if said_at != self._said_at:
+            self._heard_at = heard_at(said_at, now, first_look=self._said_at is None)
+            self._said_at = said_at
+        newest = store.latest_run()
+        silent = now - self._heard_at > GONE_S
+        return is_lost(store.run(self.run.id), newest=newest is None or newest.id == self.run.id, silent=silent)
+
+
+def is_lost(run: StoredRun, *, newest: bool, silent: bool) -> bool:
+    """Whether a run that has no end is taken for ended: a newer one has begun, or it is silent and owes a word, as one
+    that is paused does not."""
+    ended = run.state in ENDED or run.ended_at is not None
+    return not ended and (not newest or (silent and run.state != RunState.PAUSED))
+
+
+def state_word(run: StoredRun, lost: bool) -> str:
+    """A run's state in words."""
+    return WITHOUT_A_WORD if lost else run.state

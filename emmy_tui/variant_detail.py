@@ -15,6 +15,7 @@ from engine.deploy import measuring_command
 from engine.ir import GraphError
 from engine.ir.kernel import Kernel
 from engine.ir.roofline import floor_us
+from engine.prior import steering
 from engine.store import Candidate, Store, StoreError
 from engine.vocabulary import Context, Schedule, Target
 
@@ -119,7 +120,8 @@ def search_command(store: Store, row: Candidate) -> str:
 
 def command_of(store: Store, row: Candidate) -> str:
     """The command that measures exactly this variant; "" where no recorded program launches its kernel."""
-    return measuring_command(store, row.kernel, row.context, Schedule.of(row.schedule))
+    prior = steering(store.path).latest
+    return measuring_command(store, row.kernel, row.context, Schedule.of(row.schedule), prior)
 
 
 def detail_lines(detail: Detail, width: int, glyphs: Glyphs) -> list[Line]:

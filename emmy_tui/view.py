@@ -69,6 +69,11 @@ class View:
         return next(iter(kernels.values()), None)
 
     @property
+    def followed(self) -> str:
+        """The run that the screens listen to, by its id; "" for none, and while they catch up with it."""
+        return self.snapshot.run.run if self.snapshot.run is not None and not self.reading else ""
+
+    @property
     def busy(self) -> bool:
         """Whether a run is under way."""
         return self.state in BUSY_STATES and not self.lost

@@ -101,11 +101,11 @@ class CompareTab(Tab):
         """Pick a run from those of the side's database."""
         first = (side == "A") is not self.choice.swapped
         other = None if first else self.choice.other
-        now = self.view.now
+        now, followed, lost = self.view.now, self.view.followed, self.view.lost
 
         def read(store: Store) -> list[tuple[StoredRun, str]]:
             if other is None:
-                return listed_runs(store, now)
+                return listed_runs(store, now, followed, lost=lost)
             with Store.open(other, read_only=True) as second:
                 return listed_runs(second, now)
 

@@ -99,11 +99,13 @@ class Columns:
         return replace(columns, label=label, shape=rest - label)
 
 
-def state_mark(row: KernelRow, glyphs: Glyphs) -> tuple[str, str, Tone]:
-    """Glyph, word and tone of a kernel's state."""
+def state_mark(row: KernelRow, glyphs: Glyphs, lost: bool = False) -> tuple[str, str, Tone]:
+    """Glyph, word and tone of a kernel's state; where the run is `lost`, nobody tunes it."""
     match row.state:
-        case KernelState.TUNING:
+        case KernelState.TUNING if not lost:
             return glyphs.running, "tuning", Tone.BUSY
+        case KernelState.TUNING | KernelState.CUT_OFF:
+            return glyphs.waiting, str(KernelState.CUT_OFF), Tone.DIM
         case KernelState.DONE:
             return glyphs.done, "done", Tone.GOOD
         case KernelState.FAILED:
@@ -145,10 +147,11 @@ def kernel_line(
     glyphs: Glyphs,
     name: str | None = None,
     marked: bool = False,
+    lost: bool = False,
 ) -> Line:
     """One kernel, by its label or another name. `count` is how often it occurs in what `total` (us) sums up; None if
-    it is no part of it."""
-    glyph, word, tone = state_mark(row, glyphs)
+    it is no part of it. `lost` says that the run is taken for ended."""
+    glyph, word, tone = state_mark(row, glyphs, lost)
     spans: Line = [(f"{glyphs.cursor if shown else ' '}{'+' if marked else ' '}", Tone.ACCENT)]
     spans.append((left(clean(row.label if name is None else name, glyphs), columns.label, glyphs) + " ", Tone.PLAIN))
     if columns.shape:
@@ -327,6 +330,7 @@ class KernelList(ListPanel):
                 self.view.glyphs,
                 None if columns.shape else short_name(row, snapshot, columns.label, self.view.glyphs),
                 row.kernel in self.view.marked,
+                self.view.lost,
             )
             for row in rows
         ]

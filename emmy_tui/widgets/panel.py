@@ -14,6 +14,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.binding import BindingType
+from textual.dom import DOMNode
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.strip import Strip
@@ -34,7 +35,6 @@ T = TypeVar("T")
 class Panel(Widget):
     """A framed box of toned lines. A subclass says the title, the note at its right, and the lines of its inside."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"tone--{tone}" for tone in (*Tone, CURSOR, FRAME, FRAME_FOCUSED)}
     framed = True
 
     def __init__(self, view: View, *, id: str) -> None:
@@ -95,14 +95,21 @@ class Panel(Widget):
         return Strip([Segment(text, self._style(tone)) for text, tone in self._painted[y]], self.size.width)
 
     def _style(self, tone: str) -> Style:
+        """As a component class of Textual's, but looked up when it is first painted. Most panels are behind a tab, and
+        show few tones; Textual would look all of them up in each panel, whenever a class or a focus changes."""
         style = self._styles_by_tone.get(tone)
         if style is None:
-            style = self._styles_by_tone[tone] = self.get_component_rich_style(f"tone--{tone}")
+            part = DOMNode(classes=f"tone--{tone}")
+            part._attach(self)
+            self.app.stylesheet.apply(part)
+            style = self._styles_by_tone[tone] = part.rich_style
         return style
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
-        self._styles_by_tone.clear()
+        before, self._styles_by_tone = self._styles_by_tone, {}
+        if self.is_attached and any(self._style(tone) != style for tone, style in before.items()):
+            self.refresh()
 
     def _compose_lines(self) -> list[_Painted]:
         width, height = self.inner_size
