@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -114,6 +116,7 @@ def values() -> dict[str, torch.Tensor]:
     return made
 
 
+@cache
 def captured(expression: str) -> Graph:
     created = "\n".join(f"{name} = {made}" for name, made in TENSORS.items())
     names = ", ".join(TENSORS)

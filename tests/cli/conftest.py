@@ -196,6 +196,12 @@ def _own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, str(tmp_path / name.lower()))
 
 
+@pytest.fixture
+def short_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The prior is fitted in a few rounds: for what a fit reads and says, and not how well it predicts."""
+    monkeypatch.setattr("engine.prior.trees.ROUNDS", 5)
+
+
 def _matmul() -> Graph:
     build = GraphBuilder()
     left, right = (build.input(TensorSpec.contiguous((512, 512), "float32"), name) for name in "xy")

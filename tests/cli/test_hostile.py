@@ -58,6 +58,7 @@ def assert_one_sentence(folder: Path, command: tuple[str, ...], capsys: pytest.C
     assert all(after[table] >= count for table, count in before.items())
 
 
+@pytest.mark.usefixtures("short_fits")
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_an_edited_cell_is_at_most_a_sentence(

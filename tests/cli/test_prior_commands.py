@@ -55,6 +55,7 @@ def test_knobs(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "no timed kernel" in err
 
 
+@pytest.mark.usefixtures("short_fits")
 def test_a_kernel_that_cant_be_read_is_left_out_with_a_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -29,10 +29,12 @@ from engine.deploy import NoEvidenceError
 from engine.deploy.backend import CompiledCall, TrainingError, emmy_backend
 from engine.deploy.deployment import UnfollowedPinError
 from engine.store import StoreError
+from tests.capture.composites import list_composites_once
 from tests.deploy.hearing import told
 from tests.deploy.held import cached, changed_held, sizes
 
 torch.set_num_threads(1)
+list_composites_once()
 torch.manual_seed(0)  # a sum of random numbers may lie so near to 0 that rounding is all there is
 
 

@@ -1,8 +1,9 @@
 """Tensors that are reached and changed in every way, in Triton's interpreter: a program, since Triton decides at import
 whether it interprets.
 
-`python -m tests.deploy.reached` prints one JSON object: for each way and change whether the compiled call gives what
-eager gives, and how many signatures run by kernels.
+`python -m tests.deploy.reached everyday|rest` prints one JSON object: for each way and the changes of that part whether
+the compiled call gives what eager gives, and how many signatures run by kernels; beside the everyday changes, what
+values, modes and numbers in Python come to.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -21,8 +23,9 @@ import torch
 
 import engine
 from engine.deploy.backend import TrainingError
+from tests.capture.composites import list_composites_once
 from tests.deploy.hearing import heard
-from tests.deploy.ways import WAYS, followed
+from tests.deploy.ways import WAYS, everyday, followed, rest
 
 ARRAY = np.ones(4, dtype=np.float32)
 HIDDEN = torch.full((4,), 3.0)
@@ -143,10 +146,10 @@ def _same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
 
 
 if __name__ == "__main__":
-    ways = {name: followed(way) for name, way in WAYS.items()}
+    changes = {"everyday": everyday, "rest": rest}[sys.argv[1]]
+    found: dict[str, Any] = {"ways": {name: followed(way, changes(name)) for name, way in WAYS.items()}}
     torch.export.ExportedProgram.run_decompositions = DECOMPOSING
-    print(
-        json.dumps(
-            {"ways": ways, "values": values(), "training": training(), "in Python": in_python(), "modes": modes()}
-        )
-    )
+    list_composites_once()
+    if changes is everyday:
+        found |= {"values": values(), "training": training(), "in Python": in_python(), "modes": modes()}
+    print(json.dumps(found))

@@ -36,8 +36,15 @@ def gates(dtype: str) -> Graph:
     return b.build(*(b.add("matmul", part, w) for part in parts), *(b.add("exp", part) for part in third))
 
 
-@pytest.mark.parametrize("last", [False, True])
-@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize(
+    ("dtype", "last"),
+    [
+        ("float32", False),
+        ("float16", True),
+        pytest.param("float32", True, marks=pytest.mark.slow),
+        pytest.param("float16", False, marks=pytest.mark.slow),
+    ],
+)
 def test_an_exported_module_reads_each_part_where_it_is(dtype: str, last: bool, tmp_path: Path) -> None:
     text = exported(Program(gates(dtype), "gates"), tmp_path, last)
     check = f"""

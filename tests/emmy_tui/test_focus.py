@@ -40,23 +40,23 @@ async def test_enter_on_a_cluster_shows_the_cursor_in_its_rows(tmp_path: Path) -
         assert len(styles) > 1
 
 
-@pytest.mark.parametrize("small", [(40, 12), (59, 15), (60, 14), (20, 5), (10, 2)])
 @pytest.mark.parametrize(("keys", "panel"), [(("1", "tab"), "tree"), (("2",), "variants"), (("3", "tab"), "cluster")])
 async def test_the_focus_is_back_after_the_terminal_was_too_small(
-    tmp_path: Path, small: tuple[int, int], keys: tuple[str, ...], panel: str
+    tmp_path: Path, keys: tuple[str, ...], panel: str
 ) -> None:
     app = over(fill(tmp_path / "tune.db", rows=12), more=EVENTS[:200])
     async with running(app) as pilot:
         await press(app, pilot, *keys)
         assert app.tab.focused_panel() == panel
-        await pilot.resize_terminal(*small)
-        await settled(app, pilot)
-        await pilot.resize_terminal(80, 24)
-        await settled(app, pilot)
-        assert app.tab.focused_panel() == panel
-        before = app.tab.panels[panel].cursor  # type: ignore[attr-defined]
-        await press(app, pilot, "down", "up")
-        assert app.tab.panels[panel].cursor == before  # type: ignore[attr-defined]
+        for small in ((40, 12), (59, 15), (60, 14), (20, 5), (10, 2)):
+            await pilot.resize_terminal(*small)
+            await settled(app, pilot)
+            await pilot.resize_terminal(80, 24)
+            await settled(app, pilot)
+            assert app.tab.focused_panel() == panel, small
+            before = app.tab.panels[panel].cursor  # type: ignore[attr-defined]
+            await press(app, pilot, "down", "up")
+            assert app.tab.panels[panel].cursor == before, small  # type: ignore[attr-defined]
 
 
 async def test_a_followed_tree_and_log_show_where_the_run_is_after_any_resizing() -> None:
