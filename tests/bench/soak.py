@@ -1,6 +1,8 @@
 """Thousands of candidates with random faults through real processes without a GPU: does anything leak or get lost?
 
-    python -m tests.bench.soak [--candidates 10000] [--faults 0.05] [--seed 0]
+    python -m tests.bench.soak [--candidates 10000] [--faults 0.05] [--seed 0] [--no-stem]
+
+Benchmark processes are forked from a stem, as on a GPU, or with --no-stem started one by one.
 
 Prints how each candidate ended beside how it should have, the growth of this process's memory, and what is left of
 processes and files. Exit code 1 if a candidate ended otherwise than its fault says, or if anything is left.
@@ -17,7 +19,7 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from engine.vocabulary import Measurement, Regime
-from tests.measure.rig import a_kernel, do, open_fake, settled
+from tests.measure.rig import a_kernel, do, open_fake, script, settled
 
 EXPECTED = {
     "fine": "ok",
@@ -50,13 +52,14 @@ def main() -> int:
     parser.add_argument("--candidates", type=int, default=10_000)
     parser.add_argument("--faults", type=float, default=0.05, help="share of candidates with a fault")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--no-stem", action="store_true")
     options = parser.parse_args()
     dice = random.Random(options.seed)
     faults = [name for name in EXPECTED if name != "fine"]
     kernel = a_kernel()
     counts: Counter[tuple[str, str]] = Counter()
     started, memory = time.monotonic(), 0
-    with open_fake() as device:
+    with open_fake(stem_command=() if options.no_stem else script("fake_stem")) as device:
         folder = device._nursery.folder
         waiting: list[tuple[str, Future[Measurement]]] = []
         for number in range(options.candidates):
