@@ -1,4 +1,4 @@
-"""Where the screen's events come from: a session in this process, live or replayed, or a database that is followed.
+"""Where the screen's events come from: a session, live or replayed, or a database that is followed.
 
 The screen knows no engine room but through a `Source`. A source never blocks the caller: what is slow (importing the
 engine, opening a session, waiting for rows) happens on a daemon thread, so that the first frame and quit never wait.
@@ -125,7 +125,7 @@ class Source(Protocol):
 
 
 class Session(Protocol):
-    """What is asked of a tuning session; `engine.session.TuningSession` is one."""
+    """What is asked of a tuning session; `engine.session` has one in this process and one in a process of its own."""
 
     @property
     def state(self) -> RunState: ...
@@ -168,7 +168,7 @@ def failed(error: BaseException) -> StateChanged:
 
 
 class SessionSource:
-    """A session of this process, built by `factory` on a thread of its own, and built anew when it is started again."""
+    """A session that is built by `factory` on a thread of its own, and built anew when it is started again."""
 
     def __init__(
         self,

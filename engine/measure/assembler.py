@@ -17,8 +17,12 @@ from importlib import metadata
 from pathlib import Path
 
 from engine.extras import install_text
+from engine.regular_file import read_regular
+from engine.typed_path import BadPath, typed_path
 
 ASK_LIMIT_S = 30.0
+LARGEST_BYTES = 1 << 30
+"""Of a ptxas; those of CUDA 12 and 13 have 20 to 60 MiB."""
 OPTION = "--apply-controls"
 EXTRA = "nvidia-cuda-nvcc"
 """The distribution that the `acf` extra installs; its wheel has a ptxas inside."""
@@ -92,9 +96,12 @@ def candidates() -> Iterator[Path]:
 
 def read_assembler(path: Path) -> Assembler:
     """What the binary says of itself. Raises ControlsError for what does not run or is no ptxas."""
-    absolute = path.expanduser().absolute()
     try:
-        digest = hashlib.sha256(absolute.read_bytes()).hexdigest()
+        absolute = typed_path(path)
+    except BadPath as error:
+        raise ControlsError(str(error)) from None
+    try:
+        digest = hashlib.sha256(read_regular(absolute, LARGEST_BYTES)).hexdigest()
         version = _VERSION.search(_said(absolute, "--version"))
         takes = OPTION in _said(absolute, "--help")
     except OSError as error:

@@ -16,9 +16,12 @@ from typing import Any
 
 from engine.codegen import CONTROLS_FOLDER
 from engine.measure.assembler import Assembler, ControlsError
+from engine.regular_file import LargeFile, read_regular
+from engine.typed_path import BadPath, typed_path
 from engine.vocabulary import Context
 
 LARGEST_BYTES = 1 << 20
+LARGEST_MANIFEST_BYTES = 16 << 20
 MOST_FILES = 512
 SUFFIX = ".acf"
 MANIFEST = "manifest.json"
@@ -81,7 +84,11 @@ def read_controls(paths: Iterable[Path]) -> tuple[ControlsFile, ...]:
     """
     found: dict[str, ControlsFile] = {}
     for path in paths:
-        for file in _read_folder(path) if path.is_dir() else [_read_file(path)]:
+        try:
+            is_folder = typed_path(path).is_dir()
+        except BadPath as error:
+            raise ControlsError(str(error)) from None
+        for file in _read_folder(path) if is_folder else [_read_file(path)]:
             found.setdefault(file.sha256, file)
     if not found:
         raise ControlsError("no controls file was given; name an ACF file, or a folder that holds some, with --acf")
@@ -105,9 +112,9 @@ def _read_folder(folder: Path) -> Iterator[ControlsFile]:
 
 def _read_file(path: Path) -> ControlsFile:
     try:
-        if path.stat().st_size > LARGEST_BYTES:
-            raise ControlsError(f"{path} is larger than any controls file ({LARGEST_BYTES} bytes at most)")
-        data = path.read_bytes()
+        data = read_regular(path, LARGEST_BYTES)
+    except LargeFile:
+        raise ControlsError(f"{path} is larger than any controls file ({LARGEST_BYTES} bytes at most)") from None
     except OSError as error:
         raise ControlsError(f"{path} can't be read: {error.strerror or error}") from None
     if not data:
@@ -120,7 +127,7 @@ def _manifest(path: Path) -> dict[str, str]:
     if not path.is_file():
         return {}
     try:
-        told: Any = json.loads(path.read_text(encoding="utf-8"))
+        told: Any = json.loads(read_regular(path, LARGEST_MANIFEST_BYTES))
     except (OSError, ValueError):
         raise ControlsError(f"{path} is no readable JSON: repair it, or name the files themselves") from None
     lists: Sequence[Any] = [told] if isinstance(told, list) else list(told.values()) if isinstance(told, dict) else []

@@ -14,6 +14,7 @@ from pathlib import Path
 from engine.measure.assembler import ControlsError
 from engine.measure.channel import ChannelClosed, Message
 from engine.measure.process import Child, Nursery, entry_command
+from engine.typed_path import BadPath, typed_file
 
 ANSWER_LIMIT_S = 300.0
 POOL = 15
@@ -37,15 +38,17 @@ class GeneratorRequest:
     @contextmanager
     def open(self, ptxas: str, generations: int | None = None) -> Iterator[Generator]:
         """An engine for files of this ptxas version; gone after the block. Raises GeneratorError, also in the block."""
-        if self.space is not None and not self.space.is_file():
-            raise GeneratorError(f"{self.space} is no file: name the search space of CompileIQ with --search-space")
+        try:
+            space = str(typed_file(self.space)) if self.space is not None else ""
+        except BadPath as error:
+            raise GeneratorError(f"{error}: name the search space of CompileIQ with --search-space") from None
         nursery = Nursery()
         child = nursery.start(entry_command("engine.measure.generator_child"), "generator")
         try:
             yield Generator(
                 child,
                 {
-                    "space": str(self.space.expanduser().absolute()) if self.space is not None else "",
+                    "space": space,
                     "ptxas": ".".join(ptxas.split(".")[:2]),
                     "generations": generations or self.generations,
                     "pool": max(self.pool, LEAST_POOL),

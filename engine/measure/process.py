@@ -108,14 +108,27 @@ class Nursery:
         """
         return f"no space is left under {self.folder}, where candidates are compiled" if is_scarce(self.folder) else ""
 
-    def start(self, command: Sequence[str], name: str, keep: Sequence[int] = ()) -> Child:
+    def start(
+        self,
+        command: Sequence[str],
+        name: str,
+        keep: Sequence[int] = (),
+        *,
+        output: int | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> Child:
         """Start a child; it gets three numbers: the fd it reads, the fd it writes, the process id of its parent.
 
-        The fds in `keep` stay open in it. Call it from a thread that lives as long as the child should:
-        PR_SET_PDEATHSIG follows the thread. Raises OSError when the process can't be started.
+        The fds in `keep` stay open in it. It prints to the fd `output` if that is given, else to a file of its own;
+        `environment` takes the place of that of compilers and workers. Call it from a thread that lives as long as the
+        child should: PR_SET_PDEATHSIG follows the thread. Raises OSError when the process can't be started.
         """
-        environment = child_environment(self.folder) | self._settings
-        return self.begin(lambda reads, writes, log: _Started(command, (reads, writes, *keep), log, environment), name)
+        given = {**(child_environment(self.folder) if environment is None else environment), **self._settings}
+
+        def begin(reads: int, writes: int, log: int) -> Process:
+            return _Started(command, (reads, writes, *keep), log if output is None else output, given)
+
+        return self.begin(begin, name)
 
     def begin(self, begin: Begin, name: str) -> Child:
         """A child whose process `begin` starts, as the leader of a group. Raises what `begin` raises."""

@@ -8,6 +8,7 @@ from engine.tune.replay import ReplayRequest, tune_replay
 from engine.tune.retune import RetuneRequest, tune_again, tune_queue
 from engine.tune.settings import CounterObjective, Objective, Settings, objective_named
 from engine.tune.sweeping import pairs_of_kinds
+from engine.tune.walkers import packed, unpacked
 
 __all__ = [
     "Control",
@@ -23,9 +24,11 @@ __all__ = [
     "Verb",
     "fit_database",
     "objective_named",
+    "packed",
     "pairs_of_kinds",
     "tune_again",
     "tune_live",
     "tune_queue",
     "tune_replay",
+    "unpacked",
 ]

@@ -3,8 +3,9 @@
     python -m tests.bench.screen_cost [--seconds 190] [--turns 0] [--code TEXT] [--device cuda:0] [--keep FOLDER]
 
 One process opens the GPU and captures the program once, and then tunes it again and again, each time into an empty
-database: off as `emmy tune -q` drives a session, on as `emmy-tui` does, in a terminal of 160x45 whose output is read
-and thrown away. The program is one whose only kernel has a few hundred schedules, and the patience is above their
+database: off as `emmy tune -q` drives a session, on as the engine of `emmy-tui` is served to its screen, which is
+another process, in a terminal of 160x45 whose output is read and thrown away; in rounds that are off it waits. The
+program is one whose only kernel has a few hundred schedules, and the patience is above their
 number: every run measures all of them, whatever it finds on the way. The first run, which isn't counted, compiles
 them; so the tuner's own process is busier than in a first search, and a screen that stood in its way would show the
 more. Runs go off, on, on, off, as many as `--seconds` allow: 190 are about fourteen pairs, which over simulated
@@ -12,12 +13,11 @@ arrivals with slow stretches give an interval of 0.7 % to either side (`test_scr
 
 Printed are on over off, with 95 % intervals (`screen_cost_statistics` says how they come about):
 - candidates a second, from windows of candidates: what a slow stretch of the host can't spoil. With "own" the benchmark
-  process is reckoned with its usual seconds, which leaves what the tuner's process and the screen in it do;
+  process is reckoned with its usual seconds, which leaves what the tuner's process does;
 - the plain rates, from a run's start to its end and from its first result to its last;
 - the times of kernels, run by run;
-- the CPU that the screen's thread takes, and by how much more the process takes with it. Whoever waits for the
-  interpreter waits while another thread of the process holds it: where a core is free for each thread, the tuner can't
-  lose more than that share.
+- the CPU that the tuner's process takes, which packs events for the screen or folds them for the command line, and that
+  of the process that draws.
 
 `--turns N` adds N runs of each command, `emmy tune` and `emmy-tui`, from start to end, and says where their time goes;
 each takes about 20 s. Ends with 1 where on and off differ by more than 1 % and by more than their noise, with 2 without
@@ -49,11 +49,16 @@ LATE_S = 60.0
 READ_S = 0.25
 
 
-def run_rounds(program: Program, seconds: float, folder: Path, command: Sequence[str] = CHILD) -> list[Round]:
-    """The rounds that count, in pairs; prints a line each. Raises RunFailed."""
+def run_rounds(
+    program: Program, seconds: float, folder: Path, command: Sequence[str] = CHILD, engine: Sequence[str] = ()
+) -> list[Round]:
+    """The rounds that count, in pairs; prints a line each. `engine` has the last arguments of `screen_cost_child`.
+
+    Raises RunFailed.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     until, told = time.monotonic() + seconds + LATE_S, 0
-    screen = Screen([*command, str(folder), str(max(0.0, seconds - LOADS_S)), program.code, program.device])
+    screen = Screen([*command, str(folder), str(max(0.0, seconds - LOADS_S)), program.code, program.device, *engine])
     found: list[Round] = []
     try:
         while True:
@@ -91,7 +96,7 @@ def _heard(line: str, folder: Path) -> Round | None:
         )
         return None
     number = int(told["round"])
-    cpu = Cpu(told["wall_s"], told["thread_s"], told["process_s"])
+    cpu = Cpu(told["wall_s"], told["process_s"], told["screen_s"])
     try:
         found = read_round(folder / str(number) / DATABASE, on=told["on"], cpu=cpu)
     except ValueError as error:

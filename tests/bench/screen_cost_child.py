@@ -1,20 +1,21 @@
-"""What `screen_cost` runs in a terminal of its own: one process that tunes the same program again and again.
+"""What `screen_cost` runs in a terminal of its own: the process that draws, and has the same program tuned repeatedly.
 
-    python -m tests.bench.screen_cost_child FOLDER SECONDS CODE DEVICE
+    python -m tests.bench.screen_cost_child FOLDER SECONDS CODE DEVICE [MODULE [ORDER]]
 
-The GPU is opened and the program captured once; each round is a run of its own into an empty database, without the
-screen as `emmy tune -q` drives it, or with it as `emmy-tui` does, in the thread that Python began with. Which is which
-follows `order`. The round before those that count compiles the candidates and loads what drawing takes.
+As under `emmy-tui` the tuner is a process of its own, `screen_cost_engine` unless MODULE names another. It opens the
+GPU and captures the program once; each round is a run into an empty database, with a screen here or while this process
+waits. Which is which follows `order`. The round before those that count compiles the candidates and loads what drawing
+takes. ORDER is JSON with what a test changes of `screen_cost_engine.Order`.
 
 FOLDER/rounds.jsonl gets a line a round, and one with what the start took, in seconds. The last line is a failure where
-there was one.
+there was one. What the tuner's process prints is in FOLDER/engine.log.
 """
 
 from __future__ import annotations
 
 import gc
-import io
 import json
+import os
 import sys
 import threading
 import time
@@ -22,33 +23,28 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import emmy_tui.app
 from emmy_tui.app import EmmyApp
 from emmy_tui.look import Look
 from emmy_tui.source import Mode, Session, SessionSource
-from engine.capture import capture
-from engine.cli.drive import run_session
-from engine.cli.progress import Detail, Progress
 from engine.events import RunFinished
-from engine.ir.plan import Program
-from engine.measure import Device, Starts, open_device
-from engine.session import TuningSession
-from engine.store import Store
-from engine.tune import Host, LiveRequest, Settings
-from engine.tune.live import record_run
-from engine.tune.problem import CapturedProblem
-from engine.tune.run import rare_collections
+from engine.measure import Message
+from engine.measure.channel import Channel
+from engine.session import EngineProcess, SeparateSession, TuningSession
+from engine.tune import Host, Settings, packed, unpacked
+from tests.bench.screen_cost_engine import QUIET_S, Order
 from tests.bench.screen_cost_rounds import Cpu
 from tests.bench.screen_cost_statistics import order
 
-PATIENCE = 1_000_000
-QUIET_S = 0.3
-"""Between a screen's first frame and the run, and before a run without one."""
-LINES, DATABASE = "rounds.jsonl", "tune.db"
+ENGINE = "tests.bench.screen_cost_engine"
+LINES, DATABASE, LOG = "rounds.jsonl", "tune.db", "engine.log"
 UNCOUNTED = 1
 MOST_TURNS = 1000
+
+
+class RoundFailed(Exception):
+    """The text is one sentence."""
 
 
 class Watching(EmmyApp):
@@ -68,59 +64,73 @@ class Watching(EmmyApp):
             self.exit(return_code=0)
 
 
-class Rounds:
-    """One device and one program; the runs of one process. `changes` replace settings of a run."""
+class Lent:
+    """The tuner's process for one session, after which it goes on."""
 
-    def __init__(
-        self, folder: Path, device: Device, program: Program, name: str, changes: Mapping[str, Any] | None = None
-    ) -> None:
+    def __init__(self, engine: EngineProcess) -> None:
+        self._engine = engine
+
+    @property
+    def channel(self) -> Channel:
+        return self._engine.channel
+
+    def kill(self) -> None:
+        self._engine.kill()
+
+    def how_it_ended(self) -> str:
+        return self._engine.how_it_ended()
+
+    def close(self) -> None:
+        return None
+
+
+def as_the_engine_knows(host: Host) -> list[RunFinished]:
+    """What is done is known to the tuner's process of the rounds beforehand."""
+    raise AssertionError("nothing is tuned in the process that draws")
+
+
+class Rounds:
+    """The rounds of one tuner's process, from the process that draws."""
+
+    def __init__(self, folder: Path, engine: EngineProcess, wanted: Order) -> None:
+        """Returns when the program is captured."""
         self._folder = folder
-        self._device = device
-        self._program = program
-        self._name = name
-        # a deploy time takes as long as seven ranking times, and how many are taken differs from run to run
-        alone: dict[str, Any] = {"deploy_band": 0.0, "finalists": 1, "in_place": 0, "surrogate": True}
-        self._settings = Settings(**{"patience": PATIENCE, **alone, **(changes or {})})
+        self._engine = engine
+        self._code = wanted.code
+        engine.channel.send({"order": packed(wanted)})
+        self._tell(self._said())
 
     def round(self, number: int, *, on: bool) -> None:
-        """One run, and its line. Raises RuntimeError with the sentence of a run that failed."""
+        """One run, and its line. Raises RoundFailed."""
         path = self._folder / str(number) / DATABASE
         path.parent.mkdir()
-        taken: list[Cpu] = []
-        session = TuningSession(partial(self._tune, path, taken), self._settings)
-        (self._with_screen if on else self._without_screen)(session, path)
-        if session.failure is not None or not taken:
-            raise RuntimeError(session.failure or "the screen was left before the run had ended")
-        self.tell({"round": number, "on": on, **asdict(taken[0])})
+        self._engine.channel.send({"path": str(path.absolute()), "on": on})
+        if on:
+            self._draw(path)
+        cpu: Cpu = unpacked(self._said()["cpu"])
+        self._tell({"round": number, "on": on, **asdict(cpu)})
         gc.unfreeze()  # what a screen sets aside is no advantage of the next round
         gc.collect()
 
-    def tell(self, line: Mapping[str, object]) -> None:
-        with (self._folder / LINES).open("a", encoding="utf-8") as lines:
-            lines.write(json.dumps(line) + "\n")
+    def _said(self) -> Message:
+        """What the tuner's process answers. Raises RoundFailed with its sentence."""
+        answer = self._engine.channel.receive()
+        if "failure" in answer:
+            raise RoundFailed(answer["failure"])
+        return answer
 
-    def _tune(self, path: Path, taken: list[Cpu], host: Host) -> list[RunFinished]:
-        """The work of a session, on its thread."""
-        request = LiveRequest(self._program.target, path, self._name)
-        problem = CapturedProblem(self._program, self._device.target)
-        with rare_collections(), Store.open(path) as store:
-            before = _clocks()
-            done = record_run(request, host, store, self._device, self._program, problem, host.settings)
-            taken.append(Cpu(*(now - then for now, then in zip(_clocks(), before, strict=True))))
-        return [done]
+    def _tell(self, line: Mapping[str, object]) -> None:
+        tell(self._folder, line)
 
-    def _without_screen(self, session: TuningSession, path: Path) -> None:
-        time.sleep(QUIET_S)
-        run_session(session, Progress(Detail.QUIET, io.StringIO(), io.StringIO()))
-
-    def _with_screen(self, session: TuningSession, path: Path) -> None:
+    def _draw(self, path: Path) -> None:
+        session = SeparateSession(TuningSession(as_the_engine_knows, Settings()), begin=lambda: Lent(self._engine))
         opened = threading.Event()
 
         def wait_for_the_screen() -> Session:
             opened.wait()
             return session
 
-        source = SessionSource(wait_for_the_screen, Mode.LIVE, self._program.target, str(path), locate=lambda: path)
+        source = SessionSource(wait_for_the_screen, Mode.LIVE, self._code, str(path), locate=lambda: path)
         app = Watching(source, Look())
         app.begin, app.is_over = opened.set, partial(session.wait, 0.0)
         app.run()
@@ -128,13 +138,12 @@ class Rounds:
         source.close()
         session.close()
         if app.crash:
-            raise RuntimeError(f"the screen failed: {app.crash}")
+            raise RoundFailed(f"the screen failed: {app.crash}")
 
 
-def _clocks() -> tuple[float, float, float]:
-    """Now: the wall's seconds, and the CPU seconds of the thread that Python began with and of the process."""
-    main = time.pthread_getcpuclockid(threading.main_thread().ident or 0)
-    return time.monotonic(), time.clock_gettime(main), time.process_time()
+def tell(folder: Path, line: Mapping[str, object]) -> None:
+    with (folder / LINES).open("a", encoding="utf-8") as lines:
+        lines.write(json.dumps(line) + "\n")
 
 
 def run_rounds(rounds: Rounds, until: float) -> None:
@@ -151,29 +160,21 @@ def run_rounds(rounds: Rounds, until: float) -> None:
         rounds.round(UNCOUNTED + number, on=on)
 
 
-def main(
-    arguments: list[str] | None = None,
-    open_one: Callable[[str], Device] = open_device,
-    read: Callable[[str], Program] = capture,
-    changes: Mapping[str, Any] | None = None,
-) -> int:
-    """Run rounds for about so many seconds from now; returns the exit status. Tests give a device and a program."""
-    folder_name, seconds, code, name = arguments or sys.argv[1:]
+def main() -> int:
+    """Run rounds for about so many seconds from now; returns the exit status."""
+    folder_name, seconds, code, name, *more = sys.argv[1:]
     began, folder = time.monotonic(), Path(folder_name)
+    changes = json.loads(more[1]) if more[1:] else {"changes": {}}
     try:
-        device = open_one(name)
+        log = os.open(folder / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC)
+        engine = EngineProcess(log, more[0] if more else ENGINE)
         try:
-            opened = time.monotonic()
-            if isinstance(device, Starts):
-                device.start()
-            rounds = Rounds(folder, device, read(code), name, changes)
-            rounds.tell({"opened_s": opened - began, "captured_s": time.monotonic() - opened})
-            run_rounds(rounds, began + float(seconds))
+            run_rounds(Rounds(folder, engine, Order(code, name, **changes)), began + float(seconds))
         finally:
-            device.close()
+            engine.close()
     except Exception as error:
-        with (folder / LINES).open("a", encoding="utf-8") as lines:
-            lines.write(json.dumps({"failure": f"{type(error).__name__}: {' '.join(str(error).split())}"}) + "\n")
+        kind = "" if isinstance(error, RoundFailed) else f"{type(error).__name__}: "
+        tell(folder, {"failure": f"{kind}{' '.join(str(error).split())}"})
         return 1
     return 0
 

@@ -1,20 +1,21 @@
-"""A GPU for the tests of `screen_cost`: the benchmark process of a fake device, which takes its time, one by one."""
+"""A GPU for the tests of `screen_cost`: the benchmark process of a fake device, which takes its time, one by one.
+
+As a module it is a tuner's process with such a device and a matmul.
+"""
 
 from __future__ import annotations
 
 import queue
 import random
-import sys
 import threading
 import time
-from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import replace
-from typing import Any
+from typing import NoReturn
 
 from engine.ir.kernel import Kernel
 from engine.vocabulary import Measurement, Regime, Schedule
-from tests.bench.screen_cost_child import main
+from tests.bench import screen_cost_engine
 from tests.tune.fake_device import FakeDevice
 from tests.tune.rig import matmul_program
 
@@ -49,6 +50,8 @@ class PacedDevice(FakeDevice):
                 answer.set_result(replace(measurement, run_s=run_s))
 
 
-def run(run_s: float, changes: Mapping[str, Any]) -> int:
-    """`screen_cost_child`, with such a device and a matmul; its arguments are those of the command line."""
-    return main(sys.argv[1:], lambda name: PacedDevice(run_s), lambda code: matmul_program(), changes)
+def main(read_fd: int, write_fd: int, parent: int) -> NoReturn:
+    """`screen_cost_engine` with such a device and a matmul."""
+    screen_cost_engine.main(
+        read_fd, write_fd, parent, lambda order: PacedDevice(order.run_s), lambda code: matmul_program()
+    )

@@ -16,7 +16,8 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.bench.screen_cost_child import DATABASE, PATIENCE
+from tests.bench.screen_cost_child import DATABASE
+from tests.bench.screen_cost_engine import PATIENCE
 from tests.bench.screen_cost_rounds import Round, read_round
 from tests.bench.screen_cost_statistics import order
 from tests.bench.screens_terminal import Terminal

@@ -68,8 +68,8 @@ def _set_aside(rounds: Sequence[Round], found: Sequence[Speed]) -> str:
 
 def _tell_cpu(rounds: Sequence[Round]) -> None:
     """Shares of the wall, in percent of a core."""
-    thread, process = ([_share(one.cpu, name) for one in rounds] for name in ("thread_s", "process_s"))
-    for name, shares in (("its first thread", thread), ("the process", process)):
+    process, screen = ([_share(one.cpu, name) for one in rounds] for name in ("process_s", "screen_s"))
+    for name, shares in (("the tuner's process", process), ("the other one", screen)):
         on, off = (_mean(rounds, shares, on) for on in (True, False))
         more = robust(pairs(rounds, shares))
         print(

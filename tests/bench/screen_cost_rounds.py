@@ -25,14 +25,14 @@ _DEPLOYED = (
 
 @dataclass(frozen=True, slots=True)
 class Cpu:
-    """Seconds of a round: of the wall, of the CPU that the screen's thread took, and that its whole process took.
+    """Seconds of a round: of the wall, of the CPU that the tuner's process took, and the one that draws or waits.
 
-    Without the screen that thread is the command line's, which folds the same events.
+    Without the screen the tuner's process folds the events for the command line, with it it packs them for the screen.
     """
 
     wall_s: float
-    thread_s: float
     process_s: float
+    screen_s: float
 
 
 @dataclass(frozen=True, slots=True)

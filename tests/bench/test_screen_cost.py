@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 import sys
 from pathlib import Path
@@ -19,11 +20,10 @@ from tests.tune.fake_device import FakeDevice
 from tests.tune.rig import matmul_program, tune_with
 
 NOWHERE = Program("a matmul", "fake:0")
-PACED = "import sys; from tests.bench.screen_cost_paced import run; sys.exit(run({run_s}, {changes!r}))"
 
 
 def paced(run_s: float, **changes: object) -> list[str]:
-    return [sys.executable, "-c", PACED.format(run_s=run_s, changes=changes)]
+    return ["tests.bench.screen_cost_paced", json.dumps({"run_s": run_s, "changes": changes})]
 
 
 def rounds(turns: int, on_takes: float = 1.0) -> list[Round]:
@@ -33,23 +33,23 @@ def rounds(turns: int, on_takes: float = 1.0) -> list[Round]:
         step = 0.010 * (on_takes if on else 1.0) * (1 + 0.001 * math.sin(number))
         keys = [("k", str(schedule), "ranking") for schedule in range(300)]
         arrivals = tuple(Arrival(1 + step * place, key, 0.008) for place, key in enumerate(keys))
-        cpu = Cpu(4.0, 0.16 if on else 0.02, 0.9 if on else 0.8)
+        cpu = Cpu(4.0, 0.9 if on else 0.8, 0.16 if on else 0.02)
         found.append(Round(on, 0.0, arrivals[-1].at + 1, arrivals, dict.fromkeys(keys, 10.0), 0, cpu))
     return found
 
 
-def test_one_process_tunes_with_the_screen_and_without_in_turns(
+def test_one_tuner_runs_with_the_screen_and_without_in_turns(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = screen_cost.run_rounds(NOWHERE, 15.0, tmp_path / "rounds", paced(0.001, limit=40))
+    found = screen_cost.run_rounds(NOWHERE, 15.0, tmp_path / "rounds", engine=paced(0.001, limit=40))
     assert len(found) >= 2
     assert [one.on for one in found] == order(len(found) // 2)
     for one in found:
         assert one.candidates == 40
         assert one.cpu is not None
-        assert 0 < one.cpu.thread_s < one.cpu.process_s
+        assert one.cpu.process_s > 0
         assert one.began < one.arrivals[0].at < one.arrivals[-1].at <= one.ended
-    with_screen, without = (sum(one.cpu.thread_s for one in found if one.cpu and one.on is on) for on in (True, False))
+    with_screen, without = (sum(one.cpu.screen_s for one in found if one.cpu and one.on is on) for on in (True, False))
     assert with_screen > 2 * without
     report(found)
     said = capsys.readouterr().out
@@ -59,12 +59,8 @@ def test_one_process_tunes_with_the_screen_and_without_in_turns(
 
 
 def test_a_device_that_is_lost_is_a_sentence(tmp_path: Path) -> None:
-    failing = (
-        "import sys; from tests.bench.screen_cost_child import main; from engine.measure import open_device; "
-        "sys.exit(main(sys.argv[1:], open_device))"
-    )
     with pytest.raises(RunFailed, match=r"DeviceError: 'nothing:0' is no device to tune on"):
-        screen_cost.run_rounds(Program("x", "nothing:0"), 30.0, tmp_path, [sys.executable, "-c", failing])
+        screen_cost.run_rounds(Program("x", "nothing:0"), 30.0, tmp_path)
 
 
 def test_a_process_that_dies_is_a_sentence_with_its_last_words(tmp_path: Path) -> None:
@@ -75,7 +71,7 @@ def test_a_process_that_dies_is_a_sentence_with_its_last_words(tmp_path: Path) -
 
 def test_no_time_for_a_pair_is_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(RunFailed, match="give more --seconds"):
-        screen_cost.run_rounds(NOWHERE, 1.0, tmp_path, paced(0.001, limit=5))
+        screen_cost.run_rounds(NOWHERE, 1.0, tmp_path, engine=paced(0.001, limit=5))
 
 
 def test_no_effect_is_agreement_within_a_percent(capsys: pytest.CaptureFixture[str]) -> None:

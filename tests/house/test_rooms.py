@@ -16,7 +16,6 @@ ROOMS = sorted(path.parent.name for path in (ROOT / "engine").glob("*/__init__.p
 WITH_TORCH = {"runtime"}
 TORCH_FREE = [
     *(f"engine.{room}" for room in ROOMS if room not in WITH_TORCH),
-    "engine.session",
     "engine.snapshot",
     "engine.cli.tuning",
     "engine.cli.evaluate",

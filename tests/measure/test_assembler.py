@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,9 @@ def test_what_is_no_ptxas_is_refused(tmp_path: Path) -> None:
         find_assembler(other)
     with pytest.raises(ControlsError, match="can't be run as a ptxas: No such file"):
         find_assembler(tmp_path / "none")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ControlsError, match="can't be run as a ptxas: it is a pipe or a device"):
+        find_assembler(tmp_path / "pipe")
 
 
 def test_one_that_says_nothing_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

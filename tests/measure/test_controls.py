@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -73,6 +74,9 @@ def test_what_can_be_no_controls_is_refused(tmp_path: Path, monkeypatch: pytest.
     ):
         with pytest.raises(ControlsError, match=words):
             read_controls(given)
+    os.mkfifo(tmp_path / "pipe.acf")
+    with pytest.raises(ControlsError, match=r"pipe\.acf can't be read: it is a pipe or a device, and no file"):
+        read_controls([tmp_path / "pipe.acf"])
     monkeypatch.setattr(module, "LARGEST_BYTES", 2)
     with pytest.raises(ControlsError, match="larger than any"):
         read_controls([write(tmp_path / "l" / "large.acf", "long")])

@@ -65,6 +65,19 @@ def test_what_a_child_prints_is_kept_for_a_message_and_bounded(nursery: Nursery)
     nursery.bury(child)
 
 
+def test_a_child_prints_where_it_is_told_to_in_the_environment_that_it_is_given(
+    nursery: Nursery, tmp_path: Path
+) -> None:
+    code = "import os; print(sorted(name for name in os.environ if name.startswith('TRITON')), os.environ['MINE'])"
+    with (tmp_path / "log").open("w") as log:
+        environment = {"MINE": "kept", "TRITON_DEBUG": "1"}
+        child = nursery.start(python(code), "child", output=log.fileno(), environment=environment)
+        assert child.death() == "exit code 0"
+    nursery.bury(child)
+    assert (tmp_path / "log").read_text() == "['TRITON_DEBUG'] kept\n"
+    assert child.last_line() == ""
+
+
 def test_a_folder_with_an_engine_of_its_own_does_not_get_in_the_way(
     nursery: Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,10 +24,10 @@ from typing import Any
 
 import sklearn.ensemble
 
-from engine import session
 from engine.cli import tune, tuning
 from engine.cli.application import main as emmy
 from engine.ir.kernel import Kernel
+from engine.session import tuning as session
 from engine.tune import LiveRequest
 from engine.vocabulary import Measurement, Regime, Schedule
 

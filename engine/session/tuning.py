@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -16,8 +15,10 @@ from types import TracebackType
 
 from engine.capture import CaptureError
 from engine.deploy import user_name
-from engine.events import Acted, Event, NodeVisited, QueueChanged, RunFinished, RunState, StateChanged
+from engine.events import Acted, Event, QueueChanged, RunFinished, RunState, StateChanged
 from engine.measure import CounterReader, Device, DeviceError
+from engine.session.inbox import Inbox
+from engine.session.total import total
 from engine.store import StoreError
 from engine.tune import (
     Control,
@@ -35,29 +36,7 @@ from engine.tune import (
     tune_replay,
 )
 
-INBOX_LIMIT = 200_000
 _LOG = logging.getLogger(__name__)
-
-
-class Inbox:
-    """Events on their way to whoever drains them. Past the limit, node visits are dropped and counted; nothing else."""
-
-    def __init__(self, limit: int = INBOX_LIMIT) -> None:
-        self._events: deque[Event] = deque()
-        self._limit = limit
-        self._lock = threading.Lock()
-        self.dropped = 0
-
-    def put(self, event: Event) -> None:
-        with self._lock:
-            if len(self._events) >= self._limit and isinstance(event, NodeVisited):
-                self.dropped += 1
-            else:
-                self._events.append(event)
-
-    def drain(self, limit: int) -> list[Event]:
-        with self._lock:
-            return [self._events.popleft() for _ in range(min(limit, len(self._events)))]
 
 
 class TuningSession:
@@ -136,14 +115,25 @@ class TuningSession:
         return self._inbox.dropped
 
     @property
+    def order(self) -> tuple[Callable[[Host], list[RunFinished]], Settings, bool]:
+        """What this is made of: work, settings, and whether it queues. What `tune`, `retune` and `replay` make can be
+        pickled, for a process that does it."""
+        return self._work, self.settings, self._queues
+
+    @property
+    def verbs_of_a_run(self) -> frozenset[str]:
+        """What can be asked once it has started."""
+        verbs = {"stop", "skip", "patience", "resume" if self.control.paused else "pause"}
+        return frozenset(verbs | {"retune"} if self._queues else verbs)
+
+    @property
     def capabilities(self) -> frozenset[str]:
         """The verbs that do something in the present state."""
         if self._thread is None:
             return frozenset({"start"})
         if self._done.is_set() or self._state is RunState.STOPPING:
             return frozenset()
-        verbs = {"stop", "skip", "patience", "resume" if self.control.paused else "pause"}
-        return frozenset(verbs | {"retune"} if self._queues else verbs)
+        return self.verbs_of_a_run
 
     def start(self) -> None:
         """Start the engine thread; later calls do nothing."""
@@ -241,7 +231,7 @@ class TuningSession:
             summaries = self._work(self)
             self._tell_late_acts()
             if summaries:
-                self.summary = _total(summaries)
+                self.summary = total(summaries)
                 self.emit(self.summary)
             self.change_state(RunState.STOPPED if self.control.stopping else RunState.FINISHED)
         except (CaptureError, DeviceError, StoreError, ValueError) as error:
@@ -263,29 +253,3 @@ class TuningSession:
             return
         self.failure = reason
         self.change_state(RunState.FAILED, reason)
-
-
-def _total(summaries: Sequence[RunFinished]) -> RunFinished:
-    """One summary of runs made one after the other: counts, sums and wall times add up."""
-    if len(summaries) == 1:
-        return summaries[0]
-    wall = sum(item.wall_s for item in summaries) or 1e-9
-    return RunFinished(
-        at=summaries[-1].at,
-        measured=sum(item.measured for item in summaries),
-        cached=sum(item.cached for item in summaries),
-        failed=sum(item.failed for item in summaries),
-        best_us=max((item.best_us for item in summaries if item.best_us is not None), default=None),
-        sum_us=_sum_us([item.sum_us for item in summaries]),
-        assembled_us=_sum_us([item.assembled_us for item in summaries]),
-        search_share=sum(item.search_share * item.wall_s for item in summaries) / wall,
-        gpu_idle_share=sum(item.gpu_idle_share * item.wall_s for item in summaries) / wall,
-        wall_s=wall,
-        in_place=sum(item.in_place for item in summaries),
-        alone_us=_sum_us([item.alone_us for item in summaries]),
-    )
-
-
-def _sum_us(times: Sequence[float | None]) -> float | None:
-    """None where one isn't known."""
-    return None if None in times else sum(us for us in times if us is not None)

@@ -1,0 +1,8 @@
+"""One tuning session behind thread-safe verbs and a stream of events: in this process, or in one of its own."""
+
+from engine.session.engine_process import EngineProcess
+from engine.session.separate import SeparateSession
+from engine.session.serving import serve
+from engine.session.tuning import TuningSession
+
+__all__ = ["EngineProcess", "SeparateSession", "TuningSession", "serve"]
