@@ -12,6 +12,7 @@ from typing import Any
 
 from engine.capture.errors import ModelsMissingError, TargetMissingError
 from engine.capture.meta import one_line
+from engine.capture.target import folder_named
 from engine.extras import install_text
 
 SHIPPED = Path(__file__).resolve().parents[1] / "data" / "models"
@@ -35,7 +36,7 @@ def configure(name: str) -> Configured:
         raise ModelsMissingError(
             f"Capturing a Hugging Face model needs transformers, which isn't installed: {install_text('models')}."
         ) from None
-    folder = Path(name).expanduser()
+    folder = folder_named(name)
     shipped = None if folder.is_dir() else shipped_facts(name)
     if shipped is not None:
         facts = dict(shipped)

@@ -12,6 +12,7 @@ from torch import nn
 from engine.capture.errors import CaptureError, DataDependentError, UnsupportedOpError
 from engine.capture.folders import OURS, STANDARD, TORCH
 from engine.capture.meta import DATA_TEXT, is_data_dependent, one_line
+from engine.capture.promoting import cast_whole_numbers
 
 _KEPT_WHOLE = ("silu", "rms_norm", "scaled_dot_product_attention", "roll")
 """Composite ops that have one name in our graphs, and lose it when torch decomposes them."""
@@ -36,7 +37,11 @@ def export(
             exported = torch.export.export(call, tensors, strict=False)
             if literals is not None:
                 literals.extend(_literals(exported))
-            return cast(torch.export.ExportedProgram, exported.run_decompositions(table))
+            cast_whole_numbers(exported)
+            # before, as a decomposition may widen what it is given; after, for ops that are made of pointwise ones
+            decomposed = cast(torch.export.ExportedProgram, exported.run_decompositions(table))
+            cast_whole_numbers(decomposed)
+            return decomposed
     except CaptureError:
         raise
     except Exception as error:

@@ -31,6 +31,7 @@ from engine.capture.errors import (
 from engine.capture.export import allows_tf32, export
 from engine.capture.feeding import CALLED, Feed, part_name
 from engine.capture.leaving import Fills, Leaves
+from engine.capture.levels import differentiates, left_as_it_was
 from engine.capture.meta import DATA_TEXT, is_data_dependent
 from engine.capture.quiet import quiet
 from engine.capture.reading import Reading
@@ -70,7 +71,7 @@ class _Call(nn.Module):
 
     def forward(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
         args, kwargs = self._refill(tensors)
-        with self._noted():
+        with self._noted(), left_as_it_was():
             returned = self._called(*args, **kwargs)
         # a size is a value: pytree would make a plain tuple of it
         leaves, structure = pytree.tree_flatten(returned, is_leaf=lambda one: isinstance(one, torch.Size))
@@ -79,8 +80,10 @@ class _Call(nn.Module):
         for leaf in leaves:
             if not isinstance(leaf, torch.Tensor | torch.Size | int | float | bool | str | None):
                 raise UnsupportedTensorError(f"The call returns a {type(leaf).__name__}, which is not a tensor.")
-        self._note([None if isinstance(leaf, torch.Tensor) else (leaf,) for leaf in leaves], structure)
-        return tuple(leaf for leaf in leaves if isinstance(leaf, torch.Tensor))
+        found = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+        first = {id(one): place for place, one in reversed(list(enumerate(found)))}
+        self._note([first[id(leaf)] if isinstance(leaf, torch.Tensor) else (leaf,) for leaf in leaves], structure)
+        return tuple(found)
 
 
 def capture_call(
@@ -99,6 +102,8 @@ def capture_call(
 
     Raises CaptureError (one sentence) for what can't be captured, or can't be done by kernels as the call does it.
     """
+    if differentiates(function):
+        raise UnsupportedOpError("It differentiates inside (torch.func), which kernels here can't follow.")
     feed = Feed.of(function, args, kwargs)
     returned: list[Any] = []
     literals: list[torch.Tensor] = []
@@ -109,6 +114,29 @@ def capture_call(
         lambda kept, shape: returned.append((kept, shape)),
         lambda: reading.noted(),
     )
+    exported = _exported(call, feed, literals, reading)
+    given: dict[str, tuple[str, torch.Tensor]] = {}
+    sources: dict[str, int | torch.Tensor] = {}
+    labels: dict[str, str] = {}
+    for index, (label, tensor) in enumerate(zip(feed.labels, feed.tensors, strict=True)):
+        name = f"tensors_{index}"
+        given[name], sources[name], labels[name] = (name, tensor.detach()), index, label
+    for name, (label, tensor) in _held(exported).items():
+        given[name], sources[name], labels[name] = (name, tensor), tensor, label
+    fixed = frozenset(f"tensors_{index}" for index in weights)
+    with _in_the_users_names(feed.labels):
+        try:
+            graph = convert(exported, given, allows_tf32(), keep_unread=False, also_weights=fixed)
+        except RuntimeError as error:
+            if is_data_dependent(error):
+                raise DataDependentError(DATA_TEXT) from None
+            raise
+    program = Program(replace(graph, labels=tuple(labels[name] for name in graph.labels)), text, _place(feed.tensors))
+    return LiveProgram(program, tuple(sources[key] for key in graph.labels), _rebuilder(*returned[-1]), tuple(literals))
+
+
+def _exported(call: _Call, feed: Feed, literals: list[torch.Tensor], reading: Reading) -> ExportedProgram:
+    """The call as torch.export follows it. Raises CaptureError."""
     try:
         with quiet(), _in_the_users_names(feed.labels):
             exported = export(call, tuple(tensor.detach() for tensor in feed.tensors), literals)
@@ -123,26 +151,7 @@ def capture_call(
     if reading.problem:
         raise DataDependentError(reading.problem)
     _refuse_side_effects(exported)
-    held = _held(exported)
-    given: dict[str, tuple[str, torch.Tensor]] = {}
-    sources: dict[str, int | torch.Tensor] = {}
-    labels: dict[str, str] = {}
-    for index, (label, tensor) in enumerate(zip(feed.labels, feed.tensors, strict=True)):
-        name = f"tensors_{index}"
-        given[name], sources[name], labels[name] = (name, tensor.detach()), index, label
-    for name, (label, tensor) in held.items():
-        given[name], sources[name], labels[name] = (name, tensor), tensor, label
-    fixed = frozenset(f"tensors_{index}" for index in weights)
-    with _in_the_users_names(feed.labels):
-        try:
-            graph = convert(exported, given, allows_tf32(), keep_unread=False, also_weights=fixed)
-        except RuntimeError as error:
-            if is_data_dependent(error):
-                raise DataDependentError(DATA_TEXT) from None
-            raise
-    program = Program(replace(graph, labels=tuple(labels[name] for name in graph.labels)), text, _place(feed.tensors))
-    inputs = tuple(sources[name] for name in graph.labels)
-    return LiveProgram(program, inputs, _rebuilder(*returned[-1]), tuple(literals))
+    return exported
 
 
 @contextmanager
@@ -187,8 +196,10 @@ def _place(tensors: tuple[torch.Tensor, ...]) -> str:
 
 
 def _rebuilder(kept: list[Any], structure: Any) -> Callable[[list[torch.Tensor]], Any]:
+    """`kept` has for each leaf its value, or the place of the tensor that it is: one that is returned twice is one."""
+
     def rebuild(tensors: list[torch.Tensor]) -> Any:
-        rest = iter(tensors)
-        return pytree.tree_unflatten([next(rest) if leaf is None else leaf[0] for leaf in kept], structure)
+        leaves = [tensors[leaf] if isinstance(leaf, int) else leaf[0] for leaf in kept]
+        return pytree.tree_unflatten(leaves, structure)
 
     return rebuild

@@ -2,7 +2,8 @@
 
 torch.export follows tensors that hold no values, but a tensor that the code holds is a real one to it: what `.item()`,
 `float()` or `alpha=` read of it would stay in the graph whatever the tensor is later. And of an argument's stand-in
-some questions have another answer than of the argument itself: whether it is a view, or an inference tensor.
+some questions have another answer than of the argument itself: whether it is a view, or an inference tensor. Of an op
+that is implemented in Python what its code computes would stay, whatever else that code reads later.
 """
 
 from __future__ import annotations
@@ -41,6 +42,10 @@ _ASKS = frozenset(
     }
 )
 _ASKS_OF_GRADIENTS = frozenset({"requires_grad", "is_leaf"})
+_VERSION_OP = "prims::_tensor_version"
+"""What torch.compile makes of the question for a tensor's `_version`."""
+_INLINED = "/CompositeImplicitAutograd"
+"""How torch calls the implementation of an op that is other ops, and that torch.export therefore looks through."""
 _STANCE = threading.RLock()
 """torch has one stance for all threads: two that change it at once could leave each other's behind."""
 
@@ -67,14 +72,34 @@ class Reading:
             yield
 
     def operation(self, name: str) -> None:
+        """Notice a call of an op, by its whole name."""
         if name in _READ_OPS:
             self.problem = self.problem or VALUE_TEXT
 
+    def op_of_a_library(self, name: str) -> None:
+        """Notice that an op is called as such, by its whole name: `torch.ops.library.op`."""
+        if name == _VERSION_OP:
+            self.problem = self.problem or _asks_text("_version")
+        elif _is_python(name):
+            self.problem = self.problem or f"It calls the op {name}, whose Python code can't be followed."
+
     def function(self, name: str, args: tuple[Any, ...], caller: str) -> None:
+        """Notice a call of a function of torch's, or that an attribute of a tensor is asked for."""
         if name in _READS or (name in _MAKES and _holds_tensors(args)):
             self.problem = self.problem or VALUE_TEXT
         elif name in self._asks and caller.partition(".")[0] != "torch":
-            self.problem = self.problem or f"It asks a tensor for its {name}, which is another while it is captured."
+            self.problem = self.problem or _asks_text(name)
+
+
+def _asks_text(name: str) -> str:
+    return f"It asks a tensor for its {name}, which is another while it is captured."
+
+
+def _is_python(name: str) -> bool:
+    """Whether torch.library was given Python code that an op is made of."""
+    start = name.replace("::", "/")
+    known = (key for key in torch.library._impls if key.endswith(_INLINED))
+    return any(key.removesuffix(_INLINED).partition(".")[0] == start for key in known)
 
 
 def _holds_tensors(args: tuple[Any, ...]) -> bool:
@@ -107,6 +132,9 @@ class _Functions(TorchFunctionMode):
         name = getattr(func, "__name__", "")
         if name == "__get__":
             name = getattr(getattr(func, "__self__", None), "__name__", "")
+        if isinstance(func, torch._ops.OpOverload | torch._ops.OpOverloadPacket):
+            whole = func._schema.name if isinstance(func, torch._ops.OpOverload) else func._qualified_op_name
+            self._reading.op_of_a_library(whole)
         caller = str(sys._getframe(1).f_globals.get("__name__", ""))
         self._reading.function(name, args, caller)
         return func(*args, **(kwargs or {}))

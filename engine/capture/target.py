@@ -15,7 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.capture.errors import NotACallError, TargetMissingError, TargetOptionError, TargetSyntaxError
+from engine.regular_file import read_regular
+from engine.typed_path import BadPath, typed_path
 
+LARGEST_BYTES = 64 << 20
+"""Of a file of Python, or of a model's configuration."""
 _DTYPES = {"bf16": "bfloat16", "fp16": "float16", "half": "float16", "fp32": "float32", "float": "float32"}
 _KNOWN_DTYPES = ("bfloat16", "float16", "float32")
 _LARGEST = 2**24
@@ -147,23 +151,31 @@ def target_text(name: str, options: TargetOptions) -> str:
     return f"{name}{text}{_source_text(name)}"
 
 
+def folder_named(name: str) -> Path:
+    """The folder that a target's name would mean, whether it is there or not. Raises TargetMissingError."""
+    try:
+        return typed_path(name)
+    except BadPath as error:
+        raise TargetMissingError(f"{error}.") from None
+
+
 def source_digest(name: str) -> str:
     """The digest of the file or of the folder's configuration that a name means; empty for an id.
 
     Raises TargetMissingError or TargetSyntaxError.
     """
     file = _FILE_NAME.fullmatch(name)
-    path = Path(file["path"]) if file is not None else Path(name).expanduser() / "config.json"
+    path = Path(file["path"]) if file is not None else folder_named(name) / "config.json"
     if file is None and name.endswith(".py") and Path(name).is_file():
         raise TargetSyntaxError(f"{name} is a file: name the function or module of it that is meant, as in {name}:f.")
-    if not name or (file is None and not Path(name).expanduser().is_dir()):
+    if not name or (file is None and not folder_named(name).is_dir()):
         if _MODEL_NAME.fullmatch(name) is None:
             raise TargetSyntaxError(
                 f"`{name[:80]}` is no model's id, no folder, and no file.py:function_or_module; for code, give --code."
             )
         return ""
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()[:_DIGEST_DIGITS]
+        return hashlib.sha256(read_regular(path, LARGEST_BYTES)).hexdigest()[:_DIGEST_DIGITS]
     except OSError as error:
         if file is None and isinstance(error, FileNotFoundError):
             raise TargetMissingError(

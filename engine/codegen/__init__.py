@@ -76,6 +76,15 @@ def declined_because(kernel: Kernel) -> str | None:
     return family.declined_because(kernel.body)
 
 
+def unbuildable_because(kernel: Kernel, target: Target) -> str | None:
+    """A sentence why nothing can be built for the kernel on `target`, or None: its body is declined, or none of its
+    schedules fits the chip."""
+    declined = declined_because(kernel)
+    if declined is None and next(offered_schedules(kernel, target), None) is None:
+        return "No schedule of it is legal on this chip."
+    return declined
+
+
 def is_generated(kernel: Kernel) -> bool:
     """Whether the kernel has a text of its own; one that hasn't is a library's call, and runs as that."""
     return kernel.family != Extern.name
@@ -108,5 +117,6 @@ __all__ = [
     "offered_schedules",
     "render",
     "schedule_space",
+    "unbuildable_because",
     "with_dependent_launch",
 ]

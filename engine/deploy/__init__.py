@@ -18,7 +18,7 @@ from engine.deploy.pinning import (
     unpinnable_because,
     user_name,
 )
-from engine.deploy.prior_report import PriorReport, prior_report
+from engine.deploy.prior_report import PriorReport, prior_report, report_steps
 from engine.deploy.python_module import ModuleOrigin, python_module
 from engine.deploy.reproducing import measuring_command
 from engine.deploy.schedule_file import BadScheduleFile, ScheduleFile, is_schedule_file, read_schedule_file
@@ -58,6 +58,7 @@ __all__ = [
     "python_module",
     "read_schedule_file",
     "receive_schedules",
+    "report_steps",
     "sass_instructions",
     "schedules_to_try",
     "suggestions_for",

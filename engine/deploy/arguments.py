@@ -16,6 +16,7 @@ from torch import nn
 
 from engine.deploy.signatures import opened
 from engine.store import StoreError
+from engine.typed_path import BadPath, typed_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +35,10 @@ def settings_of(database: Any, strict: Any, ptxas: Any) -> Settings:
     """Raises TypeError for what is no path or no truth value, ValueError for a ptxas that isn't there, and StoreError
     for a database that can't be read."""
     path = _path("ptxas", ptxas)
-    if path is not None and not path.is_file():
-        raise ValueError(f"ptxas={str(path)!r} is no file: name the ptxas that controls were measured with")
+    try:
+        path = path and typed_file(path)
+    except BadPath as error:
+        raise ValueError(f"ptxas={str(path)!r}: {error}: name the ptxas that controls were measured with") from None
     if not isinstance(strict, bool):
         raise TypeError(f"strict_evidence is True or False, not {strict!r}")
     made = Settings(_path("db", database), strict, path)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dis
 import operator
-import sys
 import types
 from dataclasses import dataclass
 from typing import Any
@@ -58,7 +57,7 @@ def imported(function: types.FunctionType, imports: tuple[tuple[int, str], ...])
             whole = f"{base}.{name}" if name else base
         parts = whole.split(".")
         found.extend(".".join(parts[: end + 1]) for end in range(len(parts)))
-    return [name for name in dict.fromkeys(found) if name in sys.modules]
+    return list(dict.fromkeys(found))
 
 
 def names_of_getter(getter: Any) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Any
 
 from engine.deploy.fitting import fitted, program_key
 from engine.deploy.walking import walk_forks
@@ -34,7 +35,8 @@ class ForkChoice:
     `runner_up` is the fastest recorded grouping with another answer there: its answer, time and row ("", None and ""
     where no other answer was recorded). A predicted fork has no row. `compared` says what `runner_up_us` is, and
     `compared_us` is the same of the chosen answer, None where it has none: a graph and a sum of kernels are no two
-    times of one thing.
+    times of one thing. Where no other answer has a time, it is the first that a run entered, and `runner_up_reason` is
+    what the run said of it: that it can't win, or why it failed.
     """
 
     fork: str
@@ -48,6 +50,7 @@ class ForkChoice:
     runner_up_row: str = ""
     compared: ForkSource | None = None
     compared_us: float | None = None
+    runner_up_reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +94,13 @@ def grouping_candidates(
 
 def _recorded(program: Program, store: Store, context_key: str) -> FoundGrouping | None:
     """The fastest recorded grouping of the same program in this context, if one was measured."""
-    rows = [row for row in recorded_groupings(program, store, context_key) if _time(row) is not None]
+    entered = list(recorded_groupings(program, store, context_key))
+    rows = [row for row in entered if _time(row) is not None]
     best = _fastest(rows)
     if best is None:
         return None
     with_pdl = best.pdl_us is not None and best.pdl_us == best.whole_us
-    forks = tuple(_fork_choice(option, best, rows) for option in best.decisions)
+    forks = tuple(_fork_choice(option, best, entered) for option in best.decisions)
     ended = {run.id: run.ended_at or run.started_at for run in store.runs()}
     known_until = max((ended.get(_run_of(row), 0.0) for row in rows if row.whole_us is not None), default=0.0)
     found = (best.grouping, forks, with_pdl, best.whole_us, best.sum_us, best.schedules)
@@ -139,10 +143,10 @@ def _time(row: RecordedGrouping) -> float | None:
     return row.whole_us if row.whole_us is not None else row.sum_us
 
 
-def _fork_choice(option: Option, best: RecordedGrouping, rows: Sequence[RecordedGrouping]) -> ForkChoice:
+def _fork_choice(option: Option, best: RecordedGrouping, entered: Sequence[RecordedGrouping]) -> ForkChoice:
     fork, answer = _decision(option)
-    others = [row for row in rows if any(_decision(o)[0] == fork and o != option for o in row.decisions)]
-    second = _fastest(others)
+    others = [row for row in entered if any(_decision(o)[0] == fork and o != option for o in row.decisions)]
+    second = _fastest([row for row in others if _time(row) is not None])
     assembled = best.whole_us is not None
     chosen = ForkChoice(
         fork,
@@ -153,16 +157,22 @@ def _fork_choice(option: Option, best: RecordedGrouping, rows: Sequence[Recorded
         best.id,
     )
     if second is None:
-        return chosen
+        untimed = next((row for row in others if row.reason), None)
+        return chosen if untimed is None else replace(chosen, **_named(fork, untimed), runner_up_reason=untimed.reason)
     whole = assembled and second.whole_us is not None
     return replace(
         chosen,
-        runner_up=next((_decision(o)[1] for o in second.decisions if _decision(o)[0] == fork), ""),
+        **_named(fork, second),
         runner_up_us=second.whole_us if whole else second.sum_us,
-        runner_up_row=second.id,
         compared=ForkSource.ASSEMBLED if whole else ForkSource.SUM,
         compared_us=best.whole_us if whole else best.sum_us,
     )
+
+
+def _named(fork: str, row: RecordedGrouping) -> dict[str, Any]:
+    """The fields that say which grouping is the runner-up."""
+    answer = next((_decision(option)[1] for option in row.decisions if _decision(option)[0] == fork), "")
+    return {"runner_up": answer, "runner_up_row": row.id}
 
 
 def _walked(program: Program, store: Store, context_key: str, target: Target, prior: Prior) -> FoundGrouping:

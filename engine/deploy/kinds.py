@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import array
-import ctypes
 import functools
+import gc
 import io
-import logging
-import random
+import operator
 import struct
 import sys
-import threading
 import types
 import weakref
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -29,17 +27,8 @@ PLAIN = frozenset(
 _PLAIN_TENSORS = frozenset({torch.Tensor, nn.Parameter})
 """Classes of tensors that do what torch's operations say."""
 _LIBRARIES = frozenset({"torch", "numpy", "triton", *sys.stdlib_module_names}) - {"__main__"}
-CLOSED = frozenset({"logging", "threading", "_thread", "inspect", "ast"})
-"""What of the standard library is no part of a computation: see `changes_unseen` for what of it is."""
-_CHANGE_UNSEEN = frozenset({"multiprocessing", "concurrent", "asyncio", "threading", "ctypes", "_ctypes"})
-_LOCKS = (type(threading.Lock()), type(threading.RLock()))
-_LOGGERS = (logging.Logger, logging.LoggerAdapter)
-ASKED = (*_LOCKS, *_LOGGERS)
-"""Kinds of which `changes_unseen` depends on the names that code says."""
-_ASKS_OF_LOCKS = frozenset({"locked", "acquire"})
-_ASKS_OF_LOGGERS = frozenset({"level", "disabled", "isEnabledFor", "getEffectiveLevel", "hasHandlers", "handlers"})
-_DRAW = (random.Random, np.random.Generator, np.random.RandomState, np.random.BitGenerator, torch.Generator)
-_OF_C = (ctypes._SimpleCData, ctypes.Structure, ctypes.Union, ctypes.Array, ctypes._Pointer)
+CLOSED = frozenset({"logging", "threading", "_thread", "inspect", "ast", "typing", "dataclasses", "_abc"})
+"""What of the standard library is no part of a computation: see `unseen` for what of it is."""
 BYTES = (np.ndarray, bytearray, array.array, memoryview, io.StringIO, io.BytesIO)
 """Kinds that count by the bytes in them; those of the user's own class do otherwise."""
 UNREAD = frozenset(
@@ -50,16 +39,19 @@ UNREAD = frozenset(
     }
 )
 """What nn.Module keeps of itself that a forward call doesn't read, or that is looked at in its own way."""
+_VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
+"""What a dictionary is seen by; those of an OrderedDict are of these kinds too."""
 BINDING = (
+    *(*_VIEWS, operator.itemgetter, operator.methodcaller),
     *(types.MethodType, types.BuiltinMethodType, types.MethodWrapperType, functools.partial, functools.partialmethod),
     *(functools.cached_property, staticmethod, classmethod, property, weakref.ref, functools._lru_cache_wrapper),
 )
 """Objects that stand for others: see `parts_of`."""
-_NOT_CALLED = frozenset({"__reduce__", "__del__", "__init_subclass__"})
+_IMMUTABLE_TYPE = 1 << 8
+"""The flag Py_TPFLAGS_IMMUTABLETYPE of CPython's classes."""
+_NOT_CALLED = frozenset({"__reduce__", "__del__", "__init_subclass__", "__dict__", "__weakref__"})
 _MAKE = frozenset({"__init__", "__new__"})
 _MAKE_TEXTS = frozenset({"__repr__", "__str__", "__format__"})
-MARKS_OF_CHANGE = ("__next__", "__setitem__", "append", "send", "put")
-"""What classes that are written in C have if their objects change."""
 
 
 class Same:
@@ -119,6 +111,11 @@ def is_installed_class(kind: type) -> bool:
     return in_packages(str(getattr(sys.modules.get(kind.__module__), "__file__", None)))
 
 
+def is_installed_module(module: types.ModuleType) -> bool:
+    """The same of a Python module."""
+    return in_packages(str(getattr(module, "__file__", None)))
+
+
 def in_library(module: object) -> bool:
     """Whether a Python module is torch's, NumPy's, Triton's or Python's own."""
     return isinstance(module, str) and _is_library(module.partition(".")[0])
@@ -138,16 +135,9 @@ def is_library(owner: object) -> bool:
     return isinstance(owner, types.ModuleType) and in_library(owner.__name__)
 
 
-def changes_unseen(value: object, names: Collection[str]) -> bool:
-    """Whether an object keeps what changes where nothing sees it, and code that says `names` could ask for it:
-    events, values of other processes, memory of C's, generators of random numbers, levels of loggers."""
-    if isinstance(value, (*_DRAW, *_OF_C)):
-        return True
-    if isinstance(value, _LOCKS):
-        return not _ASKS_OF_LOCKS.isdisjoint(names)
-    if isinstance(value, _LOGGERS):
-        return not _ASKS_OF_LOGGERS.isdisjoint(names)
-    return root_of(type(value)) in _CHANGE_UNSEEN and not isinstance(value, threading.local)
+def can_change(kind: type) -> bool:
+    """Whether attributes of a class can be set."""
+    return not kind.__flags__ & _IMMUTABLE_TYPE
 
 
 def is_special(name: str, value: object, makes: bool = False, texts: bool = False) -> bool:
@@ -157,20 +147,13 @@ def is_special(name: str, value: object, makes: bool = False, texts: bool = Fals
         return False
     if (name in _MAKE and not makes) or (name in _MAKE_TEXTS and not texts):
         return False
-    return isinstance(value, types.FunctionType | staticmethod | classmethod | property)
+    return callable(value) or hasattr(type(value), "__get__")
 
 
 def of_library(kind: type) -> bool:
     """Whether code that isn't read uses the attributes of its objects."""
     roots = {root_of(one) for one in kind.__mro__} - {"builtins", "abc", "typing"}
     return any(map(in_library, roots))
-
-
-def slots_of(kind: type) -> list[str]:
-    """Attributes of objects that lie in no dictionary, of one class of theirs."""
-    if in_library(root_of(kind)):
-        return []
-    return [name for name, member in kind.__dict__.items() if isinstance(member, types.MemberDescriptorType)]
 
 
 def content_of(cell: types.CellType) -> object:
@@ -185,6 +168,12 @@ def parts_of(value: Any) -> tuple[object, ...]:
     """What one of the BINDING kinds stands for."""
     if isinstance(value, weakref.ref):
         return (value(),)
+    if isinstance(value, _VIEWS):
+        return tuple(gc.get_referents(value))
+    if isinstance(value, operator.itemgetter | operator.methodcaller):
+        reduced: Any = value.__reduce__()
+        made_by, given = reduced[:2]
+        return (*given, *getattr(made_by, "keywords", {}).values())
     if isinstance(value, functools._lru_cache_wrapper):
         return (value.__wrapped__,)
     if isinstance(value, types.MethodType):

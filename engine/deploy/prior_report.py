@@ -2,7 +2,9 @@
 
 A model that was fitted beside the database is judged on kernels that were held out then, never on its own training
 rows. Where none was fitted yet, the one that ships (else the cold model) is judged on what was measured here, without
-the kernels that it was fitted to. Nothing is fitted here and scikit-learn is not loaded, so a screen may ask.
+the kernels that it was fitted to: of a kernel with very many candidates, on some that are evenly spread over all in
+the order of their times, so that the ranks of a million take as long to judge as those of some thousand. Nothing is
+fitted here and scikit-learn is not loaded, so a screen may ask.
 """
 
 from __future__ import annotations
@@ -15,15 +17,15 @@ from statistics import fmean
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.deploy.database_rows import timed_kernels
+from engine.deploy.database_rows import measured_kernels
 from engine.ir.kernel import Kernel
 from engine.prior import (
     ColdModel,
-    FeatureMatrix,
     FittedModel,
     Ranking,
     Steering,
     features,
+    group_name,
     ranking,
     steering,
 )
@@ -32,6 +34,11 @@ from engine.store import Store
 Column = NDArray[np.float64]
 
 PAIRS_SHOWN = 4_000
+JUDGED = 4_000
+"""Candidates of one kernel that a prior is judged on."""
+JUDGED_IN_ALL = 100_000
+LEAST_JUDGED = 200
+"""The same of all kernels together, and of one where they are many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +46,8 @@ class KernelTrust:
     """How well the prior ranks one kernel in one context. `label`, `family`, `shape` and `gpu` are "" if unknown here.
 
     Regrets are shares of the best time: 0.05 = 5 % slower than the fastest measured. `cold` is the cold model's
-    ranking of the same rows; it equals `learned` where that model is the cold one.
+    ranking of the same rows; it equals `learned` where that model is the cold one. `measured` says out of how many
+    timed candidates the `rows` are; None where it is not known.
     """
 
     kernel: str
@@ -51,6 +59,7 @@ class KernelTrust:
     rows: int
     learned: Ranking
     cold: Ranking | None
+    measured: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +132,32 @@ class PriorReport:
         """log2(measured / predicted) of every pair."""
         return tuple(pair.residual for pair in self.pairs)
 
+    @property
+    def sampled(self) -> tuple[int, int] | None:
+        """On how many candidates of how many the kernels here were judged; None where it was on all of them."""
+        some = [one for one in self.kernels if one.measured is not None]
+        rows, measured = sum(one.rows for one in some), sum(one.measured or 0 for one in some)
+        return (rows, measured) if rows < measured else None
+
 
 def prior_report(store: Store) -> PriorReport:
     """The report on the prior that steers the next run of this database. Raises StoreError."""
+    *_, report = report_steps(store)
+    assert report is not None
+    return report
+
+
+def report_steps(store: Store) -> Iterator[PriorReport | None]:
+    """None after each kernel that was judged, and the report in the end: who asks may do something else in between.
+
+    Raises StoreError.
+    """
     kept = steering(store.path)
     names = _Names(store)
     if kept.models and kept.own:
-        return _learned_report(kept.models[-1], names, kept.problem)
-    return _unseen_report(store, names, kept)
+        yield _learned_report(kept.models[-1], names, kept.problem)
+    else:
+        yield from _unseen_steps(store, names, kept)
 
 
 class _Names:
@@ -171,23 +198,37 @@ def _learned_report(fitted: FittedModel, names: _Names, problem: str) -> PriorRe
     )
 
 
-def _unseen_report(store: Store, names: _Names, kept: Steering) -> PriorReport:
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """The rows of one kernel in one context: `about` is what `_Names.of` says of it; times are in ln us."""
+
+    about: tuple[str, str, str, str, str, str]
+    predicted: Column
+    measured: Column
+
+
+def _unseen_steps(store: Store, names: _Names, kept: Steering) -> Iterator[PriorReport | None]:
     """Of a prior that was not fitted here, on the kernels that it has never seen."""
     shipped = kept.models[-1] if kept.models else None
     seen = {group.partition("@")[0] for group, _ in shipped.groups} if shipped else set()
+    unseen = [found for found in measured_kernels(store) if found[0].key not in seen]
+    most = min(JUDGED, max(LEAST_JUDGED, JUDGED_IN_ALL // max(1, len(unseen))))
     kernels: list[KernelTrust] = []
-    pairs: list[PredictedPair] = []
-    for group, matrix, log_us in _measured_rows(store):
-        if group.partition("@")[0] not in seen:
-            about = names.of(group)
-            predicted, cold = kept.latest.predict(matrix), ColdModel().predict(matrix)
-            found = ranking(predicted, log_us)
+    judged: list[_Judged] = []
+    for kernel, context, target in unseen:
+        sample = store.timed_evenly(kernel.key, context, most)
+        if sample.times:
+            about = names.of(group_name(kernel.key, context))
+            matrix = features(kernel, [schedule.as_dict() for schedule in sample.times], target)
+            rows = _Judged(about, kept.latest.predict(matrix), np.log(list(sample.times.values())))
+            judged.append(rows)
+            found = ranking(rows.predicted, rows.measured)
             if found is not None:
-                kernels.append(KernelTrust(*about, len(log_us), found, ranking(cold, log_us)))
-            pairs += _pairs([about] * len(log_us), predicted.tolist(), log_us.tolist())
-    step = -(-len(pairs) // PAIRS_SHOWN) or 1
+                cold = ranking(ColdModel().predict(matrix), rows.measured)
+                kernels.append(KernelTrust(*about, len(matrix), found, cold, sample.of))
+        yield None
     cold_ranks = [one.cold.spearman for one in kernels if one.cold is not None]
-    return PriorReport(
+    yield PriorReport(
         version=kept.latest.version,
         learned=shipped.model.version if shipped else "",
         trusted=shipped is not None and shipped.calibration.trusted,
@@ -197,7 +238,7 @@ def _unseen_report(store: Store, names: _Names, kept: Steering) -> PriorReport:
         rows=shipped.model.rows if shipped else 0,
         kernels=tuple(kernels),
         families=_families(kernels),
-        pairs=tuple(pairs[::step]),
+        pairs=_shown_pairs(judged),
         importance=shipped.model.importance() if shipped else (),
         trained_on=tuple(TrainedKernel(*names.of(group), rows) for group, rows in shipped.groups) if shipped else (),
         shipped=shipped is not None,
@@ -205,10 +246,17 @@ def _unseen_report(store: Store, names: _Names, kept: Steering) -> PriorReport:
     )
 
 
-def _measured_rows(store: Store) -> Iterator[tuple[str, FeatureMatrix, Column]]:
-    """Group, features and ln us of each kernel and context that was timed; kernels of other tools have no features."""
-    for group, kernel, timed, target in timed_kernels(store):
-        yield group, features(kernel, [schedule.as_dict() for schedule in timed], target), np.log(list(timed.values()))
+def _shown_pairs(judged: Sequence[_Judged]) -> tuple[PredictedPair, ...]:
+    """Every so many of all rows, at most PAIRS_SHOWN."""
+    step = -(-sum(len(rows.measured) for rows in judged) // PAIRS_SHOWN) or 1
+    pairs: list[PredictedPair] = []
+    before = 0
+    for rows in judged:
+        every = slice(-before % step, None, step)
+        predicted, measured = rows.predicted[every].tolist(), rows.measured[every].tolist()
+        pairs += _pairs([rows.about] * len(measured), predicted, measured)
+        before += len(rows.measured)
+    return tuple(pairs)
 
 
 def _families(kernels: Sequence[KernelTrust]) -> tuple[FamilyTrust, ...]:

@@ -39,7 +39,12 @@ def _stamp(tensor):
 
 
 def _on(device):
-    return torch.cuda.device(device) if device.type == "cuda" else contextlib.nullcontext()
+    if device.type == "cuda":
+        return torch.cuda.device(device)
+    if not triton.knobs.runtime.interpret:
+        here = "" if torch.cuda.is_available() else ", which isn't here,"
+        raise ValueError(f"the kernels need a CUDA GPU{here} and CUDA tensors, and the inputs are on the {device.type}")
+    return contextlib.nullcontext()
 '''
 
 PROGRAM = '''

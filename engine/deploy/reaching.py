@@ -32,29 +32,22 @@ from engine.deploy.caches import code_of, entries_of
 from engine.deploy.codes import Said, imported, names_of_getter, said
 from engine.deploy.compiled import HOOKS, CompiledModule
 from engine.deploy.kinds import (
-    ASKED,
     BINDING,
     BYTES,
     CLOSED,
-    MARKS_OF_CHANGE,
-    PLAIN,
     UNREAD,
     Same,
-    bits,
-    changes_unseen,
-    content_of,
+    can_change,
     in_library,
     is_installed,
     is_installed_class,
-    is_library,
     odd_kind,
     parts_of,
     root_of,
-    slots_of,
 )
-from engine.deploy.recording import Record
-from engine.deploy.restoring import Holder
-from engine.deploy.spaces import ALL_NAMES, ALL_NAMES_OF_OWN, OF_CLASSES, Space
+from engine.deploy.looking import Looking
+from engine.deploy.spaces import ALL_NAMES, ALL_NAMES_OF_OWN, OF_CLASSES, Space, is_put_there
+from engine.deploy.unseen import ASKED, changes_unseen, keeps_unseen, slots_of
 from engine.deploy.watching import ABSENT, about, raw
 
 LARGEST = 4096
@@ -66,32 +59,14 @@ MOST_INSTALLED = 2_000
 _OWN = "engine"
 
 
-class Reach:
+class Reach(Looking):
     """One walk. `holders`, if a list, gets what would have to be put back after the function was tried out."""
-
-    def __init__(self, codes: dict[int, Said], holders: list[Holder] | None) -> None:
-        self.marks: list[object] = []
-        self._record = Record(holders)
-        self.watch = self._record.watch
-        self.problem = ""
-        self._codes = codes
-        self._ordinals: dict[int, int] = {}
-        self._kept: list[object] = []
-        self._next: list[tuple[Any, str]] = []
-        self._later: list[tuple[Any, str]] = []
-        self._installed = False
-        self.names: set[str] = {"forward"}
-        self._spaces: list[Space] = []
-        self._classes: set[int] = set()
-        self._called: set[int] = set()
-        self._calls_any = False
-        self._texts = False
-        self._asked: list[tuple[object, str]] = []
-        self._count = 0
 
     def from_(self, function: object) -> Reach:
         """Walk through everything that the function reaches."""
         self._look(function, "")
+        self._class(nn.Parameter)
+        self._space(builtins, vars(builtins))
         self._drain(self._next, MOST)
         if self._count > MOST:
             self._refuse(f"it reaches more than {MOST} objects, too many to look at between calls")
@@ -100,6 +75,8 @@ class Reach:
                 self._refuse_kind(value, name)
         self._installed = True
         self._drain(self._later, self._count + MOST_INSTALLED)
+        for space in self._spaces:
+            space.watch_others(self._record, self.names)
         self.watch.done()
         return self
 
@@ -109,29 +86,6 @@ class Reach:
             while queue and self._count <= most:
                 self._enter(*queue.pop())
             widens = self._widen()
-
-    def _refuse(self, problem: str) -> None:
-        if not self._installed:
-            self.problem = self.problem or problem
-
-    def _look(self, value: Any, name: str) -> None:
-        """Mark a value, and note it to be entered later if it is seen for the first time."""
-        kind = type(value)
-        if kind in PLAIN or kind is float or kind is complex:
-            self.marks.append(kind)
-            self.marks.append(bits(value))
-            return
-        # the variable __class__ is super()'s: nothing is made by it
-        if isinstance(value, type) and not self._installed and name != "__class__":
-            self._called.update(id(one) for one in value.__mro__ if not is_installed_class(one))
-        known = self._ordinals.get(id(value))
-        if known is not None:
-            self.marks.append(known)
-            return
-        self._ordinals[id(value)] = len(self._ordinals)
-        self._kept.append(value)
-        self.marks.append(kind if kind in (tuple, list, dict, set) else Same(value))
-        (self._later if self._installed else self._next).append((value, name))
 
     def _enter(self, value: Any, name: str) -> None:
         if isinstance(value, torch.Tensor):
@@ -148,14 +102,13 @@ class Reach:
         elif isinstance(value, types.FunctionType):
             self._function(value)
         elif isinstance(value, BINDING):
-            if isinstance(value, functools._lru_cache_wrapper):
-                self._cache(value, name)
-            elif isinstance(value, types.BuiltinMethodType) and value.__name__ in ALL_NAMES_OF_OWN:
-                self.names.update(ALL_NAMES)
-            for part in parts_of(value):
-                self._look(part, name)
+            self._binding(value, name)
+        elif isinstance(value, types.CellType):
+            self._cell(name, value)
         elif isinstance(value, types.ModuleType):
             self._space(value, vars(value))
+            if not is_installed_class(type(value)):
+                self._class(type(value))
         else:
             self._enter_other(value, name)
 
@@ -168,9 +121,7 @@ class Reach:
             self._look(getattr(value, "function", None), name)
         elif isinstance(value, type):
             self._class(value)
-            if not is_installed_class(type(value)):
-                self._class(type(value))
-        elif isinstance(value, operator.attrgetter | operator.methodcaller):
+        elif isinstance(value, operator.attrgetter):
             self.names.update(names_of_getter(value))
         elif changes_unseen(value, ()):
             self._refuse_kind(value, name)
@@ -182,7 +133,7 @@ class Reach:
     def _object(self, value: Any, name: str) -> None:
         kind, kept = type(value), getattr(value, "__dict__", None)
         root = root_of(kind)
-        if in_library(root) and type(kept) is not dict and any(hasattr(kind, sign) for sign in MARKS_OF_CHANGE):
+        if keeps_unseen(kind):
             self._refuse_kind(value, name)
         if root == "torch" and (callable(value) or type(kept) is not dict):
             return
@@ -199,20 +150,23 @@ class Reach:
         if type(kept) is not dict and not slots and not in_library(root) and "__slots__" not in kind.__dict__:
             self._refuse_kind(value, name)
 
-    def _refuse_kind(self, value: Any, name: str) -> None:
-        called = f" ({name})" if name else ""
-        self._refuse(f"it reaches a {type(value).__name__}{called}, and a change inside it can't be seen")
-
     def _class(self, kind: type) -> None:
         for one in kind.__mro__:
             if id(one) in self._classes:
                 continue
             self._classes.add(id(one))
             if not in_library(root_of(one)):
+                self.watch.add_bases(one)
+                self.marks.append(tuple(map(Same, one.__mro__)))
                 self._space(one, one.__dict__)
-            elif issubclass(one, nn.Module) and not issubclass(one, _LazyGraphModule):
+            elif not issubclass(one, torch.fx.GraphModule):
+                if can_change(one):
+                    self._space(one, one.__dict__)
+            elif not issubclass(one, _LazyGraphModule):
                 self.watch.add_names(one.__dict__, ("forward", "__call__"))
                 self.marks.append(Same(one.__dict__.get("forward")))
+            if not is_installed_class(type(one)):
+                self._class(type(one))
 
     def _space(self, owner: object, names: Mapping[str, Any]) -> None:
         self._spaces.append(Space(owner, names, set()))
@@ -231,17 +185,14 @@ class Reach:
         space.seen.update(found)
         self.watch.add_names(space.names, found)
         values = {name: space.names.get(name, ABSENT) for name in found}
-        library = is_library(space.owner)
-        if not library and isinstance(space.owner, type | types.ModuleType):
+        if not space.library and isinstance(space.owner, type | types.ModuleType):
             item = space.owner if isinstance(space.owner, type) else space.names
             self._record.hold("", item, values, named=True)
         for name, value in values.items():
             self.marks.append(name)
-            if library and not isinstance(value, torch.Tensor):
+            if space.library and not isinstance(value, torch.Tensor):
                 self.marks.append(Same(value))
-                if isinstance(value, types.ModuleType):
-                    self._look(value, name)
-            else:
+            if not space.library or isinstance(value, torch.Tensor | types.ModuleType) or is_put_there(value):
                 self._look(value, name)
 
     def _module(self, module: nn.Module) -> None:
@@ -273,13 +224,6 @@ class Reach:
                 self._look(value, name)
         self._items(module._modules)
 
-    def _items(self, kept: Mapping[str, Any]) -> None:
-        self._record.dictionary("", kept)
-        self.marks.append(len(kept))
-        for name, value in kept.items():
-            self.marks.append(name)
-            self._look(value, name)
-
     def _function(self, function: types.FunctionType) -> None:
         self._record.function(function)
         self.marks.append(Same(function.__code__))
@@ -288,9 +232,7 @@ class Reach:
         if function.__kwdefaults__:
             self._items(function.__kwdefaults__)
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-            content = content_of(cell)
-            self._record.cell(name, cell, content)
-            self._look(content, name)
+            self._cell(name, cell)
         self._items(function.__dict__)
         space = function.__globals__
         if in_library(space.get("__name__")):
@@ -299,7 +241,8 @@ class Reach:
         self.names.update(says.names)
         self.watch.add_names(space, says.names)
         here = {name: space[name] for name in says.names if name in space}
-        self._record.hold("", space, here, named=True)
+        held = here if is_installed(function) else {name: space.get(name, ABSENT) for name in says.names}
+        self._record.hold("", space, held, named=True)
         within, self._installed = self._installed, self._installed or is_installed(function)
         for name, value in here.items():
             self.marks.append(name)
@@ -308,16 +251,33 @@ class Reach:
             self._of_own(function, [name for name in says.names if name not in space], says)
         self._installed = within
 
+    def _binding(self, value: Any, name: str) -> None:
+        """What stands for others, with attributes of its own."""
+        if isinstance(value, functools._lru_cache_wrapper):
+            self._cache(value, name)
+        elif isinstance(value, operator.methodcaller):
+            self.names.update(names_of_getter(value))
+        elif isinstance(value, types.BuiltinMethodType) and value.__name__ in ALL_NAMES_OF_OWN:
+            self.names.update(ALL_NAMES)
+        if isinstance(value, functools.partial | functools._lru_cache_wrapper):
+            self._record.dictionary("", value.__dict__, keys_only=True)
+            self._space(value, value.__dict__)
+        for part in parts_of(value):
+            self._look(part, name)
+        if not in_library(root_of(type(value))):
+            self._object(value, name)
+
     def _of_own(self, function: types.FunctionType, names: list[str], says: Said) -> None:
         """What counts of the user's own code besides: which special methods it calls, and what it finds outside its
         globals: modules that it imports when it runs, and built-in names."""
         self._texts = self._texts or says.texts
         self._calls_any = self._calls_any or not OF_CLASSES.isdisjoint(names)
         self.names.update(ALL_NAMES if not ALL_NAMES_OF_OWN.isdisjoint(names) else ())
-        modules, built_in = sys.modules, vars(builtins)
+        own: Any = function
+        modules, built_in = sys.modules, own.__builtins__
         asked = [(name, modules) for name in imported(function, says.imports)]
         for name, space in (*asked, *((name, built_in) for name in names if name in built_in)):
-            value = space[name]
+            value = space.get(name, ABSENT)
             self.watch.add_names(space, (name,))
             self.marks.append(name)
             if in_library(getattr(value, "__module__", None)) and callable(value):

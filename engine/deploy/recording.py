@@ -75,8 +75,10 @@ class Record:
         self._hold_attributes(function, {part: getattr(function, part) for part in OF_FUNCTIONS})
 
     def cell(self, name: str, cell: types.CellType, content: object) -> None:
-        """A variable of a closure; one that is none yet is held alone."""
-        if content is not ABSENT:
+        """A variable of a closure."""
+        if content is ABSENT:
+            self.watch.add_empty_cell(cell)
+        else:
             self.watch.add_cell(cell)
         self.hold(name, cell, content)
 

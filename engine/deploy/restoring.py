@@ -106,6 +106,8 @@ def _restored_names(holder: Holder) -> Iterator[str]:
     names = kept if holder.named else {**kept, **dict(dict.items(item))}
     for name in [n for n in names if dict.get(item, n, ABSENT) is not dict.get(kept, n, ABSENT)]:
         now, old = dict.get(item, name, ABSENT), dict.get(kept, name, ABSENT)
+        if old is ABSENT and holder.named and isinstance(now, types.ModuleType):
+            continue  # a module that was imported stays in the package that it lies in
         if old is ABSENT:
             base.__delitem__(item, name)
         else:

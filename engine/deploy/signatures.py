@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from engine.capture.levels import left_as_it_was
 from engine.capture.live import LiveProgram, capture_call
 from engine.deploy.caches import code_of
 from engine.deploy.controls import ControlsHere
@@ -46,7 +47,8 @@ class Deployed:
     """A call of one signature that runs: give it the tensors among the arguments, in order.
 
     `learns` says that a tensor that the function holds and the kernels read wants gradients, `asked` whether that is
-    known of what the function makes itself.
+    known of what the function makes itself. `detached` are the outputs that want none in eager, whatever they lie in,
+    `held` those that are tensors which the function holds: these are given themselves.
     """
 
     live: LiveProgram
@@ -55,6 +57,15 @@ class Deployed:
     strides: tuple[tuple[int, ...], ...]
     learns: bool = False
     asked: bool = False
+    detached: frozenset[int] = frozenset()
+    held: tuple[tuple[int, torch.Tensor], ...] = ()
+
+    def gives(self, eager: Sequence[torch.Tensor], state: State | None) -> None:
+        """Have outputs laid out, and be the tensors that the function holds, where eager's are."""
+        self.strides = tuple(tuple(value.stride()) for value in eager)
+        self.detached = frozenset(i for i, value in enumerate(eager) if not value.requires_grad)
+        ids = state.ids if state is not None else frozenset()
+        self.held = tuple((i, value) for i, value in enumerate(eager) if id(value) in ids)
 
     def inputs(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """The program's inputs, in its order."""
@@ -63,7 +74,13 @@ class Deployed:
     def __call__(self, tensors: Sequence[torch.Tensor]) -> Any:
         """What the call returns. Raises WeightsMoved."""
         outputs = self.runner(self.inputs(tensors))
-        return self.live.rebuild([_laid_out(*pair) for pair in zip(outputs, self.strides, strict=True)])
+        laid = [_laid_out(*pair) for pair in zip(outputs, self.strides, strict=True)]
+        for i in self.detached:
+            if laid[i].requires_grad:
+                laid[i] = laid[i].detach()
+        for i, tensor in self.held:
+            laid[i] = tensor
+        return self.live.rebuild(laid)
 
 
 def deploy_call(
@@ -111,7 +128,7 @@ def deploy_call(
     entry.runner = make_runner(chosen, live.program.graph, inputs)
     with _unchanged(function):
         eager = _tried(function, args, kwargs, fixed)
-    if any(value.requires_grad and not _is_of(value, state) for value in eager):
+    if any(value.grad_fn is not None for value in eager):
         raise Unsuitable("it enables gradients itself")
     try:
         ours = entry.runner(inputs)
@@ -122,7 +139,9 @@ def deploy_call(
         raise Unsuitable(f"the kernels chosen for it don't give what eager gives ({wrong})")
     if [value.dtype for value in eager] != [value.dtype for value in ours]:
         raise Unsuitable("its outputs have other dtypes than eager's")
-    entry.strides = tuple(tuple(value.stride()) for value in eager)
+    if any(one.requires_grad and not other.requires_grad for one, other in zip(eager, ours, strict=True)):
+        raise Unsuitable("it returns a tensor that wants gradients, and is none of its arguments")
+    entry.gives(eager, state)
     return entry
 
 
@@ -175,11 +194,6 @@ def _all_watched(live: LiveProgram, state: State) -> bool:
     return learns
 
 
-def _is_of(value: torch.Tensor, state: State | None) -> bool:
-    """Whether a tensor is one that the function holds, or a view of it: these want gradients if that does."""
-    return state is not None and (id(value) in state.ids or id(value._base) in state.ids)
-
-
 def _place_of(tensor: torch.Tensor) -> tuple[object, ...]:
     return tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), tensor.dtype, tensor.is_conj(), tensor.is_neg()
 
@@ -224,18 +238,26 @@ def _tried(
         if isinstance(leaf, torch.Tensor) and next(positions) not in fixed and id(leaf) not in made:
             made[id(leaf)] = _copied(leaf, storages)
     copies = [made.get(id(leaf), leaf) for leaf in leaves]
-    versions = [version_of(leaf) for leaf in copies if isinstance(leaf, torch.Tensor)]
+    given = [leaf for leaf in copies if isinstance(leaf, torch.Tensor)]
+    versions = list(map(version_of, given))
     own_args, own_kwargs = pytree.tree_unflatten(copies, structure)
-    found = [leaf for leaf in pytree.tree_leaves(function(*own_args, **own_kwargs)) if isinstance(leaf, torch.Tensor)]
+    with left_as_it_was():
+        returned = function(*own_args, **own_kwargs)
+    found = [leaf for leaf in pytree.tree_leaves(returned) if isinstance(leaf, torch.Tensor)]
     after, shape = pytree.tree_flatten((own_args, own_kwargs))
     same = shape == structure and all(a is b for a, b in zip(after, copies, strict=True))
-    if not same or versions != [version_of(leaf) for leaf in copies if isinstance(leaf, torch.Tensor)]:
+    if not same or versions != list(map(version_of, given)):
         raise Unsuitable("it changes one of its arguments")
     return found
 
 
 def _copied(tensor: torch.Tensor, storages: dict[int, torch.Tensor]) -> torch.Tensor:
-    """A tensor of the same layout in memory of its own; tensors that share memory share their copies too."""
+    """A tensor of the same layout in memory of its own, which wants gradients if that does; tensors that share memory
+    share their copies too."""
+    return _laid_alike(tensor, storages).requires_grad_(tensor.requires_grad)
+
+
+def _laid_alike(tensor: torch.Tensor, storages: dict[int, torch.Tensor]) -> torch.Tensor:
     if tensor.layout is not torch.strided:
         return tensor.detach().clone()
     storage = tensor.untyped_storage()

@@ -1,14 +1,31 @@
-"""Namespaces that code reaches: which names of them it could mean."""
+"""Namespaces that code reaches: which names of them it could mean, and how those are watched that aren't there yet.
+
+A name that code says may come into a class or a Python module later, as may a method that is called without being
+named. So of classes all names are watched, of Python modules those that code says and they don't have; of the hundreds
+of names in what is torch's, NumPy's or Python's, how many there are and which is the last.
+"""
 
 from __future__ import annotations
 
 import types
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 
-from engine.deploy.kinds import is_installed_class, is_special, of_library
+from engine.deploy.kinds import (
+    BINDING,
+    in_library,
+    is_installed,
+    is_installed_class,
+    is_installed_module,
+    is_library,
+    is_special,
+    of_library,
+    root_of,
+)
+from engine.deploy.recording import Record
+from engine.deploy.watching import ABSENT
 
 ALL_NAMES = frozenset({"__dict__", "vars", "getattr", "attrgetter", "__getattribute__", "asdict", "copy", "deepcopy"})
 """Names by which code gets at attributes without saying theirs."""
@@ -16,6 +33,8 @@ ALL_NAMES_OF_OWN = frozenset({"format", "format_map", "astuple"})
 """The same, where it isn't the code of an installed package, which says them for messages."""
 OF_CLASSES = frozenset({"__class__", "type"})
 """Names by which code gets at the class of an object, and could call it."""
+FIRST_NAMES = frozenset({"forward", "__call__", "__getattr__"})
+"""Names by which torch and Python look into classes and modules, without code that says them."""
 
 
 @dataclass(slots=True)
@@ -25,6 +44,11 @@ class Space:
     owner: object
     names: Mapping[str, object]
     seen: set[str]
+    library: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        owner = self.owner
+        self.library = in_library(root_of(owner)) if isinstance(owner, type) else is_library(owner)
 
     def meant(self, names: set[str], called: set[int] | None, texts: bool) -> list[str]:
         """Names in it that code could mean which says `names`, and weren't seen yet.
@@ -32,14 +56,44 @@ class Space:
         `called` are identities of classes that the code gets hold of, and so may call, None: all; `texts`: it makes
         texts of objects.
         """
-        if isinstance(self.owner, type):
+        if isinstance(self.owner, type) and not self.library:
             own = not is_installed_class(self.owner)
             makes, texts = own and (called is None or id(self.owner) in called), own and texts
             said = [n for n, value in self.names.items() if n in names or is_special(n, value, makes, texts)]
-        elif isinstance(self.owner, types.ModuleType | torch.Tensor):
+        elif isinstance(self.owner, type):
+            own_ones = (n for n, value in self.names.items() if is_special(n, value) and is_put_there(value))
+            said = [*(name for name in self.names if name in names), *own_ones]
+        elif isinstance(self.owner, (types.ModuleType, torch.Tensor, *BINDING)):
             said = [name for name in self.names if name in names]
         elif of_library(type(self.owner)) or not names.isdisjoint(ALL_NAMES):
             said = list(self.names)
         else:
             said = [name for name in self.names if name in names]
         return [name for name in said if name not in self.seen]
+
+    def watch_others(self, record: Record, names: set[str]) -> None:
+        """Have it noticed when a name comes into a class or a module that code could mean which says `names`. What a
+        trial puts there of these is taken away again, if it is the user's own."""
+        if not isinstance(self.owner, type | types.ModuleType):
+            return
+        absent = frozenset(names.difference(self.names))
+        if self.library:
+            record.watch.add_size(self.names)
+            return
+        if isinstance(self.owner, type):
+            record.watch.add_keys(self.names)
+            installed = is_installed_class(self.owner)
+        else:
+            record.watch.add_absent(self.names, absent)
+            installed = is_installed_module(self.owner)
+        if not installed:
+            item = self.owner if isinstance(self.owner, type) else self.names
+            record.hold("", item, dict.fromkeys(absent, ABSENT), named=True)
+
+
+def is_put_there(value: object) -> bool:
+    """Whether what a namespace of a library holds is the user's own, which is followed like all that is."""
+    if isinstance(value, types.FunctionType):
+        return not in_library(value.__globals__.get("__name__")) and not is_installed(value)
+    kind = value if isinstance(value, type) else type(value)
+    return not in_library(root_of(kind)) and not is_installed_class(kind)

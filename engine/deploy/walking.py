@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from engine.codegen import declined_because, is_generated
+from engine.codegen import is_generated, unbuildable_because
 from engine.grouping import grouping_space
 from engine.ir.graph import Graph
 from engine.ir.kernel import Kernel
 from engine.ir.plan import Grouping
-from engine.prior import Prior, score_options
+from engine.prior import UNBUILDABLE_US, Prior, score_options
 from engine.search import FirstCompletion, Path
 from engine.store import Store
 from engine.vocabulary import Option, Target
@@ -26,11 +26,14 @@ LAUNCH_US = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A fork with the answer taken: `us` is what the program is thought to take with it, `runner_up` the next best."""
+    """A fork with the answer taken: `us` is what the program is thought to take with it, `runner_up` the next best.
+
+    `us` is None where the first answers of later forks make a kernel that can't be built.
+    """
 
     fork: str
     answer: str
-    us: float
+    us: float | None
     runner_up: str
     runner_up_us: float | None
 
@@ -47,12 +50,9 @@ def walk_forks(
     while (fork := space.fork(path)) is not None:
         ranked = sorted((completed_us((*path, option)), i) for i, option in enumerate(fork.options))
         options = [fork.options[i] for _, i in ranked]
-        second = ranked[1][0] if len(ranked) > 1 and math.isfinite(ranked[1][0]) else None
-        steps.append(
-            Step(
-                fork.name, _answer(options[0]), ranked[0][0], _answer(options[1]) if second is not None else "", second
-            )
-        )
+        first, second, *_ = (*(us if us < UNBUILDABLE_US else None for us, _ in ranked), None)
+        runner_up = _answer(options[1]) if second is not None else ""
+        steps.append(Step(fork.name, _answer(options[0]), first, runner_up, second))
         path = (*path, options[0])
     return space.grouping(path), tuple(steps)
 
@@ -78,8 +78,8 @@ class _Costs:
     def _looked_up(self, kernel: Kernel) -> float:
         if not is_generated(kernel):
             return kernel.bytes_moved / self._target.memory_bandwidth * 1e6 + LAUNCH_US
-        if declined_because(kernel) is not None:
-            return math.inf
+        if unbuildable_because(kernel, self._target) is not None:
+            return UNBUILDABLE_US
         measured = self._store.best_known(kernel.key, self._context_key)
         if measured is not None and measured.us is not None:
             return measured.us

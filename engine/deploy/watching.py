@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 import io
 import operator
+import types
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import chain, repeat
@@ -49,8 +50,9 @@ class Watch:
     """What a walk saw. It is filled by the `add` methods, and asked by `holds`."""
 
     __slots__ = (
-        *("_arrays", "_caches", "_cells", "_classed", "_empty", "_functions", "_getters", "_keyed", "_keys", "_known"),
-        *("_lists", "_meant", "_named", "_saved", "_slots", "_valued", "_values", "tensors"),
+        *("_absent", "_arrays", "_caches", "_cells", "_classed", "_empty", "_functions", "_getters", "_heirs"),
+        *("_keyed", "_keys", "_known", "_lists", "_meant", "_named", "_none_yet", "_saved", "_sized", "_slots"),
+        *("_unmet", "_valued", "_values", "tensors"),
     )
 
     def __init__(self) -> None:
@@ -62,12 +64,17 @@ class Watch:
         self._values: list[object] = []
         self._lists: list[Collection[Any]] = []
         self._cells: list[Any] = []
+        self._none_yet: list[types.CellType] = []
         self._functions: list[Any] = []
         self._classed: list[object] = []
         self._named: list[str] = []
         self._getters: list[Callable[..., Any]] = []
         self._meant: list[object] = []
         self._known: set[tuple[int, str]] = set()
+        self._absent: list[Callable[..., bool]] = []
+        self._unmet: list[frozenset[str]] = []
+        self._sized: list[Mapping[str, Any]] = []
+        self._heirs: list[type] = []
         self._slots: list[tuple[object, str, object]] = []
         self._arrays: list[tuple[Any, bytes]] = []
         self._caches: list[tuple[functools._lru_cache_wrapper[Any], list[object]]] = []
@@ -99,6 +106,21 @@ class Watch:
                 self._getters.append(space.get)
                 self._meant.append(space.get(name, ABSENT))
 
+    def add_absent(self, space: Mapping[str, Any], names: frozenset[str]) -> None:
+        """Names that a namespace doesn't have."""
+        if names:
+            self._absent.append(space.keys().isdisjoint)
+            self._unmet.append(names)
+
+    def add_size(self, space: Mapping[str, Any]) -> None:
+        """How many names a namespace has, and the last of them: a new one comes after all others. That is cheaper than
+        `add_absent`, and wrong only if others are taken away at the same time."""
+        self._sized.append(space)
+
+    def add_bases(self, kind: type) -> None:
+        """The classes that a class takes its attributes from."""
+        self._heirs.append(kind)
+
     def add_list(self, items: Collection[Any]) -> None:
         """A list, set or deque."""
         self._lists.append(items)
@@ -106,6 +128,10 @@ class Watch:
     def add_cell(self, cell: Any) -> None:
         """A variable of a closure."""
         self._cells.append(cell)
+
+    def add_empty_cell(self, cell: types.CellType) -> None:
+        """A variable of a closure that is none yet."""
+        self._none_yet.append(cell)
 
     def add_function(self, function: Any) -> None:
         """Code and defaults of a function."""
@@ -137,6 +163,8 @@ class Watch:
             return (
                 self._saved is not None
                 and not any(self._empty)
+                and all(map(operator.call, self._absent, self._unmet))
+                and all(map(operator.eq, self._none_yet, repeat(types.CellType())))
                 and all(map(operator.is_, chain.from_iterable(self._keyed), self._keys))
                 and all(map(operator.is_, chain.from_iterable(map(_values, self._valued)), self._values))
                 and all(map(_same, self._saved, self._now()))
@@ -154,6 +182,9 @@ class Watch:
             list(map(len, self._keyed)),
             [list(map(of, self.tensors)) for of in _ABOUT_TENSORS],
             list(map(len, self._lists)),
+            list(map(len, self._sized)),
+            _Objects(map(_last, self._sized)),
+            _Objects(map(_bases, self._heirs)),
             _Objects(chain.from_iterable(self._lists)),
             _Objects(map(_content, self._cells)),
             _Objects(map(type, self._classed)),
@@ -167,6 +198,11 @@ class _Objects(list[object]):
 
 _values = operator.methodcaller("values")
 _content = operator.attrgetter("cell_contents")
+_bases = operator.attrgetter("__mro__")
+
+
+def _last(space: Mapping[str, Any]) -> object:
+    return next(reversed(space), None)  # type: ignore[arg-type]  # of a class it is a proxy
 
 
 def _same(old: list[object], new: list[object]) -> bool:

@@ -9,13 +9,16 @@ from engine.prior.learned import LearnedModel, fit
 from engine.prior.model import Prior
 from engine.prior.refit import models_path, refit, rows_path
 from engine.prior.reservoir import CheckpointError, Reservoir
-from engine.prior.scoring import OptionScorer, score_options
+from engine.prior.scoring import UNBUILDABLE_US, OptionScorer, score_options
 from engine.prior.steering import Steering, kept_rows, shipped_rows, steering
 from engine.prior.surrogate import Surrogate
-from engine.prior.training import group_name, training_rows
+from engine.prior.training import FASTEST, OTHERS, group_name, training_rows
 
 __all__ = [
     "COLUMNS",
+    "FASTEST",
+    "OTHERS",
+    "UNBUILDABLE_US",
     "CheckpointError",
     "ColdModel",
     "FeatureMatrix",

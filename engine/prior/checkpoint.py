@@ -26,6 +26,7 @@ from engine.prior.learned import LearnedModel
 from engine.prior.model import Prior
 from engine.prior.reservoir import DAMAGE, CheckpointError, cant_be_written
 from engine.prior.trees import ARRAYS, Trees
+from engine.regular_file import open_regular
 
 FORMAT = "emmy-models-1"
 KEPT = 8
@@ -90,7 +91,7 @@ def save_models(path: Path, models: Sequence[FittedModel]) -> None:
 def load_models(path: Path) -> tuple[FittedModel, ...]:
     """Oldest first; none if there is no such file. Raises CheckpointError: damaged, another program's or version's."""
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+        with open_regular(path) as file, np.load(file, allow_pickle=False) as stored:
             if not isinstance(stored, np.lib.npyio.NpzFile) or not {"format", "about"} <= set(stored.files):
                 raise CheckpointError(f"{path} holds no models of a prior")
             if str(stored["format"]) != FORMAT:

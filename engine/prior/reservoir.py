@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from engine.prior.features import FeatureMatrix
 from engine.prior.geometry import Column
+from engine.regular_file import open_regular
 
 CAP = 100_000
 FORMAT = "emmy-reservoir-1"
@@ -143,7 +144,7 @@ class Reservoir:
     def load(cls, path: Path) -> Reservoir:
         """Raises CheckpointError: no file, another program's, another version's, cut off, or of impossible shape."""
         try:
-            with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+            with open_regular(path) as file, np.load(file, allow_pickle=False) as stored:
                 if not isinstance(stored, np.lib.npyio.NpzFile) or not set(_FIELDS) <= set(stored.files):
                     raise CheckpointError(f"{path} is no checkpoint of a prior; the cold model answers")
                 found = {name: stored[name] for name in _FIELDS}

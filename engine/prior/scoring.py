@@ -20,6 +20,9 @@ from engine.prior.structure import kernel_facts
 from engine.vocabulary import KnobValue, Option, Target
 
 Knobs = Mapping[str, KnobValue]
+UNBUILDABLE_US = 1e15
+"""What a kernel counts in a sum that can't be built on the chip: more than any program takes, and finite, so that of
+two groupings the one with fewer of them is better, whatever forks are still open."""
 
 _GRID: Mapping[str, tuple[KnobValue, ...]] = {
     "BLOCK_K": (32, 64, 128, 256),

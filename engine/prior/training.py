@@ -19,6 +19,9 @@ from engine.vocabulary import KnobValue, Schedule, Target
 
 MOST = 1_000
 """Candidates of one kernel that train: more of one kernel say little of others, and a refit has to be quick."""
+FASTEST = MOST // 4
+OTHERS = MOST - FASTEST
+"""Of more than MOST: so many of the fastest, and so many others."""
 
 
 def training_rows(kernel: Kernel, timed: Mapping[Schedule, float], target: Target) -> tuple[FeatureMatrix, Column]:
@@ -43,8 +46,8 @@ def _sample(timed: Mapping[Schedule, float]) -> dict[Schedule, float]:
     if len(usable) <= MOST:
         return usable
     ranked = sorted(usable, key=lambda schedule: (usable[schedule], schedule.key))
-    fastest, rest = ranked[: MOST // 4], sorted(ranked[MOST // 4 :], key=lambda schedule: schedule.key)
-    spread = np.linspace(0, len(rest) - 1, MOST - len(fastest)).astype(np.int64)
+    fastest, rest = ranked[:FASTEST], sorted(ranked[FASTEST:], key=lambda schedule: schedule.key)
+    spread = np.linspace(0, len(rest) - 1, OTHERS).astype(np.int64)
     return {schedule: usable[schedule] for schedule in (*fastest, *(rest[place] for place in spread))}
 
 

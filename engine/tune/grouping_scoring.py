@@ -1,7 +1,8 @@
 """How the outer search is guided: an option is as fast as the kernels that the first answers after it make.
 
 The prior only orders what is entered; every grouping that the search enters is judged by measured sums. A kernel is
-predicted by its best over a few values of each knob, which is cheap and blind to legality.
+predicted by its best over a few values of each knob, which is cheap and blind to legality; that it has a legal
+schedule at all is asked first, so that no visits go to groupings that can't be built.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import math
 from collections.abc import Sequence
 
 from engine.ir.kernel import Kernel
-from engine.prior import Prior, score_options
+from engine.prior import UNBUILDABLE_US, Prior, score_options
 from engine.search import FirstCompletion, Path, Space
 from engine.tune.problem import Problem
 from engine.vocabulary import Option, Target
@@ -42,6 +43,11 @@ class GroupingScorer:
         if kernel.foreign is not None:
             return math.nan
         if kernel.key not in self._kernel_us:
-            (speed,) = score_options(self._prior, kernel, self._target, {}, [Option(())])
-            self._kernel_us[kernel.key] = 1.0 / speed
+            self._kernel_us[kernel.key] = self._predicted(kernel)
         return self._kernel_us[kernel.key]
+
+    def _predicted(self, kernel: Kernel) -> float:
+        if self._problem.declined_because(kernel) is not None:
+            return UNBUILDABLE_US
+        (speed,) = score_options(self._prior, kernel, self._target, {}, [Option(())])
+        return 1.0 / speed

@@ -20,6 +20,8 @@ from engine.events import PriorRefit
 from engine.ir.kernel import Kernel
 from engine.prior import (
     COLUMNS,
+    FASTEST,
+    OTHERS,
     CheckpointError,
     ColdModel,
     Prior,
@@ -44,6 +46,7 @@ FRESH_SHARE = 0.05
 """New rows below which the prior stays as it is, in all and as a share of what it was fitted to: a fit takes seconds,
 and so few rows make no better prior."""
 
+Timed = Callable[[Kernel, int, int], Mapping[Schedule, float]]
 Log = Callable[[str, str], None]
 """Takes a sentence and its level."""
 
@@ -99,13 +102,14 @@ def steering_sentences(database: Path, wanted: str, prior: Prior) -> tuple[str, 
 class Learner:
     """Feeds one run's results to the reservoir beside its database, from any of its threads, and fits the prior.
 
-    `timed` answers what is known of a kernel's times in this context (us).
+    `timed` answers what is known of a kernel's times in this context (us): of more than FASTEST + OTHERS candidates the
+    fastest so many, and so many others.
     """
 
     database: Path
     context_key: str
     target: Target
-    timed: Callable[[Kernel], Mapping[Schedule, float]]
+    timed: Timed
     reservoir: Reservoir = field(default_factory=lambda: Reservoir(COLUMNS))
     changed: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -116,7 +120,7 @@ class Learner:
         store: Store,
         context_key: str,
         target: Target,
-        timed: Callable[[Kernel], Mapping[Schedule, float]],
+        timed: Timed,
         log: Log,
     ) -> Learner:
         """With the reservoir as it was kept; one that is missing or spoiled is filled from the database again."""
@@ -131,7 +135,7 @@ class Learner:
         """Take in what is known of a kernel whose search has ended, in place of what was known before."""
         if kernel.foreign is not None:
             return
-        timed = self.timed(kernel)
+        timed = self.timed(kernel, FASTEST, OTHERS)
         if not timed:
             return
         matrix, log_us = training_rows(kernel, timed, self.target)
@@ -193,7 +197,7 @@ def fit_database(store: Store) -> PriorRefit | None:
     kept, _ = kept_rows(store.path)
     reservoir = database_rows(store, kept if kept is not None else shipped_rows())
     kernels, contexts = store.kernels(), store.contexts()
-    if not any(store.timed(kernel.key, context.key) for kernel in kernels for context in contexts):
+    if not any(store.timed_count(kernel.key, context.key) for kernel in kernels for context in contexts):
         return None
     reservoir.save(rows_path(store.path))
     return refitted(store.path, reservoir, fresh_rows(reservoir, steering(store.path)))

@@ -174,7 +174,7 @@ def record_run(
         device.tell = partial(bench.log, level="warning")
     host.change_state(RunState.PAUSED if host.control.paused else RunState.RUNNING)
     _say_first(bench, [*program.notes, *steering_sentences(store.path, settings.prior, prior)])
-    bench.learner = Learner.open(store, device.context.key, device.target, bench.recorder.timed, bench.log)
+    bench.learner = Learner.open(store, device.context.key, device.target, bench.recorder.timed_sample, bench.log)
     state = RunState.FAILED
     summary = "{}"
     try:

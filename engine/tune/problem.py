@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from engine.codegen import declined_because, offered_assignments, schedule_space
+from engine.codegen import offered_assignments, schedule_space, unbuildable_because
 from engine.grouping import grouping_space
 from engine.ir.graph import Graph
 from engine.ir.kernel import Kernel
@@ -91,7 +91,7 @@ class CapturedProblem:
         return schedule_space(kernel, self._target)
 
     def declined_because(self, kernel: Kernel) -> str | None:
-        return declined_because(kernel)
+        return unbuildable_because(kernel, self._target)
 
     def candidates(self, kernel: Kernel) -> Sequence[Mapping[str, KnobValue]]:
         return offered_assignments(kernel, self._target)

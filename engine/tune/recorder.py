@@ -34,6 +34,10 @@ class Recorder(Protocol):
 
     def timed(self, kernel: Kernel) -> Mapping[Schedule, float]: ...
 
+    def timed_sample(self, kernel: Kernel, fastest: int, others: int) -> Mapping[Schedule, float]:
+        """`timed`, of very many candidates only the fastest so many, and so many others."""
+        ...
+
     def suggested(self, kernel: Kernel) -> Sequence[Schedule]:
         """What a search of the kernel tries first."""
         ...
@@ -117,6 +121,10 @@ class StoreRecorder:
         """Every time that is known of the kernel in this context, in us."""
         with self._lock:
             return self._store.timed(kernel.key, self._context)
+
+    def timed_sample(self, kernel: Kernel, fastest: int, others: int) -> Mapping[Schedule, float]:
+        with self._lock:
+            return self._store.timed_sample(kernel.key, self._context, fastest, others)
 
     def suggested(self, kernel: Kernel) -> Sequence[Schedule]:
         """The kernel's pin, and schedules that were pinned or measured elsewhere: what a search tries first."""
@@ -248,6 +256,9 @@ class ReplayRecorder:
 
     def timed(self, kernel: Kernel) -> Mapping[Schedule, float]:
         return self._store.timed(kernel.key, self._context)
+
+    def timed_sample(self, kernel: Kernel, fastest: int, others: int) -> Mapping[Schedule, float]:
+        return self._store.timed_sample(kernel.key, self._context, fastest, others)
 
     def suggested(self, kernel: Kernel) -> Sequence[Schedule]:
         return ()

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from engine.codegen import declined_because, offered_assignments, schedule_space
+from engine.codegen import declined_because, offered_assignments, schedule_space, unbuildable_because
 from engine.events import QueueChanged, RunFinished, RunState
 from engine.ir.graph import Graph, TensorSpec
 from engine.ir.kernel import Kernel
@@ -70,7 +70,7 @@ class KernelProblem:
         return EnumeratedSpace([self._schedule.as_dict()])
 
     def declined_because(self, kernel: Kernel) -> str | None:
-        return declined_because(kernel)
+        return unbuildable_because(kernel, self._target) if self._schedule is None else declined_because(kernel)
 
     def candidates(self, kernel: Kernel) -> Sequence[Mapping[str, KnobValue]]:
         if self._schedule is not None:

@@ -47,6 +47,18 @@ def test_what_is_returned_is_put_together_again() -> None:
     assert torch.equal(found["l"][2], x.t())
 
 
+def test_a_tensor_that_is_returned_twice_is_one_and_equal_ones_are_two() -> None:
+    def function(x: torch.Tensor) -> object:
+        doubled = x * 2.0
+        return doubled, {"again": doubled, "equal": x * 2.0, "number": 1}
+
+    live = capture_call(function, (torch.randn(4),), {})
+    one, rest = live.rebuild([torch.ones(4) for _ in range(3)])
+    assert rest["again"] is one
+    assert rest["equal"] is not one
+    assert rest["number"] == 1
+
+
 def test_a_size_that_is_returned_is_one() -> None:
     x = torch.randn(4, 3)
     for function in (lambda a: (a * 2.0, a.shape), lambda a: (a * 2.0, {"size": [a.t().shape]})):

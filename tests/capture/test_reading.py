@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from torch._dynamo.tensor_version_op import _tensor_version
 from torch._higher_order_ops.while_loop import while_loop
 from torch.nn.attention.flex_attention import flex_attention
 
@@ -42,6 +43,29 @@ def test_a_value_that_is_read_is_refused(what: str) -> None:
 def test_what_a_stand_in_answers_otherwise_is_refused(what: str) -> None:
     with pytest.raises(DataDependentError, match=f"for its {what}"):
         capture_call(ASKS[what], (X,), {})
+
+
+def test_the_version_that_a_graph_of_torch_compile_asks_for_is_refused() -> None:
+    def asking(x: torch.Tensor) -> torch.Tensor:
+        return x * (_tensor_version(HELD) + 1)
+
+    with pytest.raises(DataDependentError, match="for its _version"):
+        capture_call(asking, (X,), {})
+
+
+LIBRARY = torch.library.Library("of_reading", "DEF")
+LIBRARY.define("doubled(Tensor a) -> Tensor")
+LIBRARY.impl("doubled", lambda a: a * 2.0, "CompositeImplicitAutograd")
+
+
+@pytest.mark.parametrize("overload", ["", "default"])
+def test_an_op_of_python_code_is_refused(overload: str) -> None:
+    packet = torch.ops.of_reading.doubled
+    op = getattr(packet, overload) if overload else packet
+    with pytest.raises(DataDependentError) as refused:
+        capture_call(lambda x: op(x) + 1.0, (X,), {})
+    assert str(refused.value) == "It calls the op of_reading::doubled, whose Python code can't be followed."
+    assert capture_call(lambda x: torch.ops.aten.relu(x), (X,), {}).sources == (0,)
 
 
 def test_a_question_about_gradients_counts_where_an_argument_wants_them() -> None:

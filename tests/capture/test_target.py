@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,14 @@ def test_a_file_is_known_by_its_text(tmp_path: Path) -> None:
     assert parse_target(parsed.text) == parsed
     path.write_text("def f(): ...")
     assert parse_target(f"{path}:Outer.f", TargetOptions()).text != parsed.text
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.py")
+    os.mkfifo(tmp_path / "config.json")
+    for name in (f"{tmp_path / 'pipe.py'}:f", str(tmp_path)):
+        with pytest.raises(CaptureError, match=r"can't be read \(it is a pipe or a device, and no file\)"):
+            target_text(name, TargetOptions())
 
 
 def test_code_stays_code_even_with_a_comment_that_looks_like_options() -> None:

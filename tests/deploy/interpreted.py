@@ -30,6 +30,7 @@ from engine.deploy.backend import CompiledCall, TrainingError, emmy_backend
 from engine.deploy.deployment import UnfollowedPinError
 from engine.store import StoreError
 from tests.capture.composites import list_composites_once
+from tests.deploy.gradients import gradients
 from tests.deploy.hearing import told
 from tests.deploy.held import cached, changed_held, sizes
 
@@ -222,6 +223,7 @@ def changes(database: str) -> dict[str, Any]:
             "autocast": autocasts(),
             "copies": copied(),
             "sizes": sizes(),
+            "gradients": gradients(),
         }
 
 

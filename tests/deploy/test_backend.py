@@ -17,6 +17,7 @@ from engine.ir.plan import Program
 from engine.store import Store, copy_database
 from engine.vocabulary import Schedule
 from tests.deploy.changing import CHANGING
+from tests.deploy.gradients import DIFFERENTIATING, ENABLING
 from tests.deploy.programs import printed_by
 from tests.tune.fake_device import FakeDevice
 from tests.tune.rig import tune_with
@@ -144,6 +145,25 @@ def test_a_cache_keeps_what_the_user_has_in_it(interpreted: dict[str, Any]) -> N
 
 def test_a_size_is_returned_as_one(interpreted: dict[str, Any]) -> None:
     assert all(interpreted["changes"]["sizes"])
+
+
+def test_code_that_differentiates_is_right_at_once(interpreted: dict[str, Any]) -> None:
+    found = interpreted["changes"]["gradients"]["differentiating"]
+    assert set(found) == {f"{name}, {entry}" for name in DIFFERENTIATING for entry in ("engine", "torch")}
+    for what, (right, said) in found.items():
+        assert right == [True] * 3, what
+        assert len(said) <= 1, what
+        if what.endswith("torch"):
+            assert "It differentiates inside (torch.func)" in said[0], what
+
+
+def test_code_that_enables_gradients_gets_them(interpreted: dict[str, Any]) -> None:
+    found = interpreted["changes"]["gradients"]["enabling"]
+    assert len(found) == 2 * len(ENABLING)
+    for what, (right, deployed, said) in found.items():
+        assert right == [True] * 3, what
+        plain = ("returned, ", "returned_detached, ", "returned_held, torch", "own_gradient, engine")
+        assert (deployed, said == []) == ((1, True) if what.startswith(plain) else (0, False)), what
 
 
 def test_autocast_is_followed(interpreted: dict[str, Any]) -> None:

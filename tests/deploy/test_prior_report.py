@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+from importlib import import_module
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from engine.codegen import offered_schedules
-from engine.deploy import database_rows, knob_reports, prior_report
+from engine.deploy import database_rows, knob_reports, prior_report, report_steps
 from engine.deploy.knob_report import knob_pairs, knob_regrets
 from engine.ir import Graph, GraphBuilder, TensorSpec
 from engine.ir.kernel import Kernel
 from engine.ir.plan import Program
-from engine.prior import models_path, refit, save_models
+from engine.prior import group_name, models_path, refit, save_models, training_rows
 from engine.store import RunInfo, Store
 from engine.vocabulary import Context, Measurement, Regime, Schedule, Status, Target, Timing
 
@@ -74,6 +76,47 @@ def test_what_was_fitted_here_is_judged_on_held_out_kernels(store: Store) -> Non
     assert {one.gpu for one in report.trained_on} == {"GPU"}
     assert report.spearman == fitted.calibration.spearman
     assert sum(one.rows for one in report.trained_on) == report.rows
+
+
+def test_of_many_candidates_some_stand_for_all_and_it_says_of_how_many(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with store:
+        whole = prior_report(store)
+        module = import_module("engine.deploy.prior_report")  # its name is that of its function too
+        monkeypatch.setattr(module, "JUDGED", 20)
+        monkeypatch.setattr(module, "PAIRS_SHOWN", 25)
+        some = prior_report(store)
+    assert whole.sampled is None
+    assert {one.rows for one in some.kernels} == {20}
+    assert [one.measured for one in some.kernels] == [one.rows for one in whole.kernels]
+    assert some.sampled == (60, len(whole.pairs))
+    assert 20 <= len(some.pairs) <= 25
+    assert {pair.kernel for pair in some.pairs} == {pair.kernel for pair in whole.pairs}
+    best = {kernel: min(p.measured_us for p in whole.pairs if p.kernel == kernel) for kernel in {_kernel(256).key}}
+    assert min(one.measured_us for one in some.pairs) == pytest.approx(min(best.values()))
+
+
+def test_who_asks_in_steps_may_do_something_else_after_each_kernel(store: Store) -> None:
+    with store:
+        *between, report = report_steps(store)
+        assert between == [None] * 3
+        assert report == prior_report(store)
+
+
+def test_the_rows_that_train_are_those_of_all_times(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in map(import_module, ("engine.deploy.database_rows", "engine.prior.training")):
+        monkeypatch.setattr(module, "FASTEST", 5)
+        monkeypatch.setattr(module, "OTHERS", 15)
+    monkeypatch.setattr("engine.prior.training.MOST", 20)
+    with store:
+        found = database_rows(store)
+        (context,) = (context.key for context in store.contexts())
+        for kernel in store.kernels():
+            rows, log_us = training_rows(kernel, store.timed(kernel.key, context), Target())
+            mine = found.groups == group_name(kernel.key, context)
+            np.testing.assert_array_equal(found.matrix.values[mine], rows.values)
+            np.testing.assert_array_equal(found.log_us[mine], log_us)
 
 
 def test_a_damaged_file_is_a_problem_and_no_end(store: Store) -> None:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from engine.codegen import offered_schedules, render
 from engine.deploy import ModuleOrigin, deployment, python_module
@@ -156,6 +157,22 @@ def test_one_of_several_results_and_a_text_run_through_torch(tmp_path: Path) -> 
     assert run_alone(text, check, tmp_path).strip() == "True"
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_without_a_gpu_the_module_says_what_it_needs(tmp_path: Path) -> None:
+    check = """
+    for work in (tuned.run, tuned.PROGRAM.capture):
+        try:
+            work(torch.randn(16, 64), torch.randn(64), torch.randn(32, 64))
+        except ValueError as error:
+            print(error)
+    """
+    said = run_alone(exported(Program(mlp(), "mlp"), tmp_path), check, tmp_path, interpret=False).splitlines()
+    assert len(said) == 2
+    assert set(said) == {
+        "the kernels need a CUDA GPU, which isn't here, and CUDA tensors, and the inputs are on the cpu"
+    }
+
+
 @pytest.mark.parametrize("acf", ["", "a1b2"])
 def test_descriptors_are_made_of_the_storages(tmp_path: Path, acf: str) -> None:
     b = GraphBuilder()
@@ -213,7 +230,7 @@ function, launched = tuned.kernel_0, []
 class Recorder:
     def __getitem__(self, grid):
         return lambda *args, **options: launched.append((grid, args, options))
-tuned.kernel_0 = Recorder()
+tuned.kernel_0, tuned._on = Recorder(), lambda device: tuned.contextlib.nullcontext()
 q, k, v = (torch.zeros(shape, dtype=torch.bfloat16) for _, shape, *_ in tuned.INPUTS)
 tuned.run(q, k, v)
 ((grid, args, options),) = launched

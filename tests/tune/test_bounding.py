@@ -55,6 +55,7 @@ def test_a_grouping_whose_traffic_alone_takes_longer_is_not_tuned(tmp_path: Path
     assert not first.bounded
     assert others
     assert all(one.bounded and one.sum_us is None and "us at least" in one.reason for one in others)
+    assert all("us of it " in one.reason and one.reason.endswith("(its floor by memory)") for one in others)
     entered = {event.grouping: event.kernels for event in events if isinstance(event, GroupingEntered)}
     assert {key for key, _, _ in device.launches} == set(entered[first.grouping])
     assert {event.kernel for event in events if isinstance(event, KernelFound)} == set(entered[first.grouping])
