@@ -8,6 +8,17 @@ from enum import StrEnum
 
 from emmy_tui.source import Mode
 
+Named = Callable[[str], str]
+"""What a sentence calls the key of an action, by the action's name."""
+
+
+def _in_the_table(name: str) -> str:
+    """The key as it is where nobody changed it."""
+    from emmy_tui.actions import key_named  # the table is made of what is here
+
+    return key_named(name)
+
+
 LIVE, VARIANTS, FAILURES, PRIOR, COMPARE, PINS = TABS = ("live", "variants", "failures", "prior", "compare", "pins")
 """The tabs, in the order of their keys, from 1 on."""
 
@@ -51,7 +62,7 @@ class Now:
     `compiles` what compiles now; `middle` is the panel in the middle of the Live tab. `lines` counts those of the
     focused list; `compared` says that two runs are, `trained` that a prior's training is known, `reading` that the
     rest of the rows is still on its way. `unwritable` says why the database can't be written, where that isn't a wish.
-    `row` is the one under the cursor of the tab's list.
+    `row` is the one under the cursor of the tab's list. `key` names the keys of actions as a person has them now.
     """
 
     mode: Mode | None = None
@@ -80,6 +91,7 @@ class Now:
     returns: bool = False
     unwritable: str = ""
     row: Row = Row()
+    key: Named = _in_the_table
 
 
 Decides = Callable[[Now], bool]
@@ -151,7 +163,6 @@ def on_tabs(
     footer: int = 0,
 ) -> Action:
     """An action of some tabs: it works on them alone, and elsewhere says which key leads there."""
-    numbers = " or ".join(str(TABS.index(tab) + 1) for tab in tabs)
 
     def works(now: Now) -> bool:
         return now.roomy and now.mode is not None and now.tab in tabs and when(now)
@@ -159,6 +170,8 @@ def on_tabs(
     def explain(now: Now) -> str:
         if now.mode is None:
             return "There is nothing to look at yet"
-        return why_not(now) if now.tab in tabs else f"It belongs to another tab: press {numbers} first"
+        if now.tab in tabs:
+            return why_not(now)
+        return f"It belongs to another tab: press {' or '.join(now.key(f'tab_{tab}') for tab in tabs)} first"
 
     return Action(name, keys, label, meaning, group, works, explain, footer, tabs=tabs)

@@ -29,13 +29,12 @@ from emmy_tui.move_actions import MOVE_ACTIONS
 from emmy_tui.prior_actions import PRIOR_ACTIONS
 from emmy_tui.row_actions import ROW_ACTIONS, no_row
 from emmy_tui.source import Mode
-from emmy_tui.steer_actions import STEER_ACTIONS
+from emmy_tui.steer_actions import STEER_ACTIONS, no_run
 
 _NEEDED = {
     "start": "It starts a run that has ended; this one is on",
     "pause": "Only a run that is going on can be paused; this one is paused",
     "resume": "Only a paused run can be resumed",
-    "stop": "No run is on; R starts one",
 }
 
 
@@ -48,10 +47,10 @@ def _why_not(verb: str) -> Explains:
         if now.mode is Mode.BROWSE:
             return "This database is only looked at; a run is steered where it was started"
         if now.tab != LIVE and verb in now.capabilities:
-            return "Runs are started and stopped on the Live tab: press 1 first"
+            return f"Runs are started and stopped on the Live tab: press {now.key('tab_live')} first"
         if not now.capabilities:
             return "The run is starting or stopping"
-        return _NEEDED["stop"] if "start" in now.capabilities else _NEEDED[verb]
+        return no_run(now) if "start" in now.capabilities or verb == "stop" else _NEEDED[verb]
 
     return explain
 
@@ -74,7 +73,10 @@ def _no_tree(now: Now) -> str:
     return "There is no search tree yet"
 
 
-_FOCUS_FIRST = because("Focus a list first: tab")
+def _focus_first(now: Now) -> str:
+    return f"Focus a list first: {now.key('focus_next_panel')}"
+
+
 _NOTHING = because("There is nothing to look at yet")
 _TABS = {
     LIVE: "The search as it goes",
@@ -96,7 +98,7 @@ ACTIONS: tuple[Action, ...] = (
         "suspend_process",
         ("ctrl+z",),
         "Suspend",
-        "Back to the shell; fg returns",
+        "Back to the shell; fg returns, and a run goes on meanwhile",
         Group.PROGRAM,
         lambda now: now.can_suspend,
         because("This terminal can't suspend a program"),
@@ -125,7 +127,9 @@ ACTIONS: tuple[Action, ...] = (
         "Back to the database as it was looked at before this replay or run",
         Group.PROGRAM,
         lambda now: now.returns and (now.mode is Mode.REPLAY or "stop" not in now.capabilities),
-        lambda now: "The run is on: X stops it" if now.returns else "Nothing was looked at before this",
+        lambda now: (
+            f"The run is on: {now.key('stop')} stops it" if now.returns else "Nothing was looked at before this"
+        ),
         footer=3,
     ),
     Action(
@@ -195,7 +199,7 @@ ACTIONS: tuple[Action, ...] = (
         "The focused panel alone, and back",
         Group.VIEW,
         lambda now: now.roomy and bool(now.focus),
-        _FOCUS_FIRST,
+        _focus_first,
         footer=18,
     ),
     on_tabs(
@@ -346,6 +350,16 @@ def keys_of(action: Action, keys: Keys | None) -> tuple[str, ...]:
 def first_key(action: Action, keys: Keys | None) -> str:
     """The key that the footer writes; "" for an action that was left without one."""
     return next((spoken(key) for key in keys_of(action, keys)), "")
+
+
+def key_named(name: str, keys: Keys | None = None) -> str:
+    """What a sentence calls the key of an action, with the keys that a person has changed; of an action without a key
+    its word, and the key of the palette that finds it."""
+    action = BY_NAME[name]
+    if key := first_key(action, keys):
+        return key
+    palette = first_key(BY_NAME["command_palette"], keys)
+    return f"{palette} {action.label}".strip()
 
 
 def bindings(belongs: Callable[[Action], bool]) -> list[BindingType]:

@@ -35,12 +35,12 @@ from emmy_tui.desk import Desk
 from emmy_tui.driver import TerminalDriver, TerminalGone
 from emmy_tui.earlier import Earlier, close_aside
 from emmy_tui.feed import BITE_S, Feed
+from emmy_tui.leaving import Leaving
 from emmy_tui.look import TERMINAL, Look
 from emmy_tui.notice import Failure, Notice
 from emmy_tui.outlet import Outlet
 from emmy_tui.palette import Commands, Findings
 from emmy_tui.pinning import Pinning
-from emmy_tui.pressing import Pressing
 from emmy_tui.run_source import RunSource
 from emmy_tui.source import Mode, Source
 from emmy_tui.steering import Launch, Replays, Steering
@@ -67,7 +67,7 @@ LARGE_TREE = 100_000
 """Nodes from which a look of the garbage collector at all of them would be felt."""
 
 
-class EmmyApp(Pressing):
+class EmmyApp(Leaving):
     """`source` is None on the start screen, from which `demo` opens a replay; `bite_s` bounds one bite of events."""
 
     CSS_PATH = "emmy.tcss"
@@ -108,10 +108,7 @@ class EmmyApp(Pressing):
         self._catching_up = False
         self._spared = LARGE_TREE // 2
         self.desk = Desk(self._on_this_thread, lambda sentence: self._say(sentence, "warning"))
-        look, aside = self.look, self.desk.aside
-        self.outlet = Outlet(
-            self._say, self._send, folder=look.export_folder, copy_file=look.copy_file, clock=clock, aside=aside
-        )
+        self.outlet = self._new_outlet()
         self.pinning = Pinning(self.desk, self.outlet, self._pins_changed)
         self.steering = Steering(
             self.view,
@@ -137,6 +134,12 @@ class EmmyApp(Pressing):
         self.failure = Failure(self.view, id="failure")
         if source is not None:
             self.attach(source)
+
+    def _new_outlet(self) -> Outlet:
+        folder, copy_file, aside, key = self.look.export_folder, self.look.copy_file, self.desk.aside, self.view.key
+        return Outlet(
+            self._say, self._send, folder=folder, copy_file=copy_file, clock=self._clock, aside=aside, key=key
+        )
 
     def get_driver_class(self) -> type[Driver]:
         """Textual's own choice, and in place of its driver for this kind of terminal, ours."""
@@ -205,8 +208,8 @@ class EmmyApp(Pressing):
         self._fit()
         self.tick()
 
-    def on_unmount(self) -> None:
-        self.desk.close()
+    async def on_unmount(self) -> None:
+        await self.let_go()
         if self._earlier is not None:
             close_aside(self._earlier.feed.source)
 
@@ -261,7 +264,8 @@ class EmmyApp(Pressing):
         if source is None or source.locate is None:
             return
         if source.mode is not Mode.BROWSE and self.view.busy:
-            self.outlet.warn("the run is on: X stops it, and another one can be looked at then")
+            stop = self.view.key("stop")
+            self.outlet.warn(f"the run is on: {stop} stops it, and another one can be looked at then")
             return
         locate = source.locate
         self.desk.aside(locate, lambda path: self._take_over(RunSource(path, run), 1), self.outlet.warn)
@@ -289,7 +293,7 @@ class EmmyApp(Pressing):
         """What decides which actions work."""
         source = self.source
         if source is None:
-            return Now(roomy=False, can_demo=self._demo is not None)
+            return Now(roomy=False, can_demo=self._demo is not None, key=self.view.key)
         return Now(
             mode=source.mode,
             capabilities=source.capabilities,
@@ -315,6 +319,7 @@ class EmmyApp(Pressing):
             reading=self.view.reading or self.tab.reading,
             returns=self._earlier is not None,
             row=self.tab.row,
+            key=self.view.key,
         )
 
     def tick(self) -> None:
@@ -334,7 +339,7 @@ class EmmyApp(Pressing):
                 tab.reset()
         self.tab.update(feed.take_touched() if self.view.tab == LIVE else set())
         self.paint_frame()
-        if self._leaving and not self.view.busy:
+        if self._leaving and not self.view.busy and not self.desk.unwritten:
             self.exit(return_code=EXIT_OK)
 
     def _sync_view(self, feed: Feed) -> None:
@@ -374,6 +379,7 @@ class EmmyApp(Pressing):
     def paint_frame(self) -> None:
         """Repaint header, footer and notice where they changed."""
         self.footer.now, self.footer.covered = self.now, len(self.screen_stack) > 1
+        self.footer.waiting = self.desk.waiting
         self.footer.fit(self.size.width)
         self.failure.fit(*self.size)
         for panel in (self.status_line, self.tab_bar, self.failure, self.footer, self.notice):

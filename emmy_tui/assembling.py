@@ -11,7 +11,7 @@ from importlib.util import find_spec
 
 from emmy_tui import format as fmt
 from emmy_tui.knob_words import long_words
-from emmy_tui.text import Glyphs, Line, Tone, clean, left, right, wrap
+from emmy_tui.text import Glyphs, Line, Tone, clean, fold, left, right, wrap
 from emmy_tui.variant_detail import LABEL, rendered_source
 from engine.codegen import KernelSource
 from engine.deploy import Listed, compiled_kernels, ptx_instructions, sass_instructions
@@ -90,8 +90,9 @@ def assembly_lines(found: Listed, target: Target, width: int, glyphs: Glyphs) ->
         if text:
             lines += [[], [(name, Tone.HEAD)]]
             lines += [
-                [(clean(line.expandtabs(4).rstrip(), glyphs)[: max(1, width)], Tone.PLAIN)]
+                [(row, Tone.PLAIN)]
                 for line in text.splitlines()
+                for row in fold(clean(line.expandtabs(4).rstrip(), glyphs), max(1, width))
             ]
     return lines
 

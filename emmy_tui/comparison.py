@@ -174,7 +174,7 @@ def _partner(store: Store, runs: Sequence[StoredRun], a: Side, wanted: str) -> S
     if named:
         return _side(store, named[0])
     if not others:
-        raise StoreError("There is one run only: tune again, or press o to compare with another database.")
+        raise StoreError("There is one run only: tune again, or take the second one from another database.")
     kernels = {result.kernel for result in a.kernels}
     sides = [_side(store, run) for run in others[:PARTNERS]]
     return max(sides, key=lambda side: len(kernels & {result.kernel for result in side.kernels}))

@@ -15,7 +15,10 @@ from typing import Any
 
 import platformdirs
 
+from engine.regular_file import read_regular
+
 PREFIX = "EMMY_TUI_"
+LARGEST_BYTES = 1 << 20
 MIN_FPS, MAX_FPS = 1.0, 30.0
 
 
@@ -53,8 +56,8 @@ _MEANINGS = {
     "ascii": "draw with ASCII only",
     "read_only": "never write to a database",
     "log_file": 'where the log goes; "" for the usual place',
-    "export_folder": 'where e and ctrl+s write; "" for the folder that emmy-tui was started in',
-    "copy_file": 'where y and Y write what they copy; "" for the usual place',
+    "export_folder": 'where exports and pictures are written; "" for the folder that emmy-tui was started in',
+    "copy_file": 'where what is copied is written too; "" for the usual place',
 }
 
 
@@ -80,17 +83,19 @@ def read_config(path: Path | None, environ: Mapping[str, str], actions: Mapping[
         else:
             values[name] = _value(name, value, str(file))
             origins[name] = str(file)
-    for name in _KINDS:
-        text = environ.get(PREFIX + name.upper())
-        if text is not None:
-            values[name] = _value(name, _typed(name, text), PREFIX + name.upper())
-            origins[name] = PREFIX + name.upper()
+    for variable in sorted(one for one in environ if one.startswith(PREFIX)):
+        name = variable.removeprefix(PREFIX).lower()
+        if name not in _KINDS or variable != PREFIX + name.upper():
+            known = ", ".join(PREFIX + one.upper() for one in _KINDS)
+            raise BadConfig(f"the environment's {variable} is no setting; the variables are {known}")
+        values[name] = _value(name, _typed(name, environ[variable]), variable)
+        origins[name] = variable
     return Config(**values, keys=keys, origins=origins)
 
 
 def _read(file: Path, *, must_exist: bool) -> dict[str, Any]:
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        return tomllib.loads(read_regular(file, LARGEST_BYTES).decode("utf-8"))
     except FileNotFoundError:
         if must_exist:
             raise BadConfig(f"there is no config file {file}; --print-config writes one to begin with") from None
@@ -154,7 +159,7 @@ def colliding_keys(
     """
     merged = {**actions, **keys}
     for name, own in keys.items():
-        for other in together.get(name, frozenset()):
+        for other in sorted(together.get(name, frozenset())):
             shared = [key for key in own if key in merged[other]]
             if shared:
                 return f"[keys] {name} and {other} would both have the key {shared[0]}; give one of them another"

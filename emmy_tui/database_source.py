@@ -48,7 +48,10 @@ class DatabaseSource:
         self._closing = threading.Event()
         self._inbox: deque[Event] = deque()
         self._frozen = ""
-        self._replaced = self._gone = self._told = False
+        self._replaced = self._gone = self._was_gone = self._told = False
+        self._first: tuple[int, int] | None = None
+        self._first_runs: frozenset[str] = frozenset()
+        """The file that was read first, and the runs that it held: a number of a file is given out again."""
         self.trouble = ""
         self._last_at: float | None = None
         self._read_up = False
@@ -136,9 +139,9 @@ class DatabaseSource:
     def _read_file(self) -> None:
         """Read until another file stands under the name; returns at once while there is none."""
         identity = file_identity(self._path)
-        self._gone = identity is None
+        self._gone = is_gone(self._path)
         if self._gone and self._told:
-            self.trouble = ""
+            self.trouble, self._was_gone = "", True
             self._up_to_now()
             return
         with Store.open(self._path, read_only=True) as store:
@@ -151,6 +154,7 @@ class DatabaseSource:
                 self._check_whole(store)
             self._begin_anew()
             self.trouble = ""
+            self._recognize(store, identity)
             left_out = LeftOut(store, self._warn)
             for event in self._events(store, over):
                 while len(self._inbox) >= INBOX_LIMIT and not self._closing.wait(POLL_S):
@@ -161,8 +165,18 @@ class DatabaseSource:
                 self._inbox.append(event)
                 self._told = True
                 left_out.tell()
-        if not self._closing.is_set():
-            self._replaced = True
+
+    def _recognize(self, store: Store, identity: tuple[int, int] | None) -> None:
+        """Whether this is the file that was read first, which may have been away, or another one in its place."""
+        runs = frozenset(run.id for run in store.runs())
+        same = self._first in (None, identity) and self._first_runs <= runs
+        self._replaced = not same
+        if same:
+            if self._was_gone:
+                text = f"{self._path.name} is there again: it is the same file"
+                self._inbox.append(Logged(at=self._clock(), level="info", text=text))
+            self._first, self._first_runs = identity, runs
+        self._was_gone = False
 
     def _check_whole(self, store: Store) -> None:
         """Read everything once before what is shown is let go: a screen that starts anew at every try is of no use."""
@@ -286,6 +300,17 @@ def file_identity(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
+
+
+def is_gone(path: Path) -> bool:
+    """Whether nothing stands there, as far as that can be told: a folder that may not be entered hides what does."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
 
 
 Signature = tuple[tuple[int, int, int, int] | None, ...]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,6 +39,7 @@ class _Job:
     failed: Callable[[str], None]
     writes: bool = False
     again: bool = False
+    what: str = ""
     locked: Callable[[], None] = lambda: None
 
 
@@ -66,6 +68,12 @@ class Desk:
         self._generation = 0
         self._reads, self._writes = _Line("emmy-desk"), _Line("emmy-desk-writes")
         self._open = self._written = self._left = 0
+        self._prompts_from = -1
+        self.waiting = ""
+        """What is to be said as long as an act waits for another process's lock; "" while none does."""
+        self.refused = 0
+        """Acts that could not be stored."""
+        self._unwritten: list[str] = []
         self._wake = threading.Condition()
         self._closed = False
         self._store: Store | None = None
@@ -82,6 +90,16 @@ class Desk:
         """Whether an answer is on its way."""
         return self._open > 0
 
+    @property
+    def prompting(self) -> bool:
+        """Whether an answer is on its way that opens a line to type in, and that a person still waits for."""
+        return self._prompts_from == self._left
+
+    @property
+    def unwritten(self) -> tuple[str, ...]:
+        """The acts that are not stored yet, in words, oldest first."""
+        return tuple(self._unwritten)
+
     def connect(self, locate: Locate | None) -> None:
         """`locate` may take its time and runs on the desk's thread; None: there is no database."""
         with self._wake:
@@ -97,12 +115,16 @@ class Desk:
         *,
         again: bool = False,
         opens: bool = False,
+        typed: bool = False,
     ) -> None:
         """Put a question; `then` gets the answer, or `failed` one sentence. With `again` it is put again where the
         database couldn't be read, as soon as the file was written. With `opens` the answer opens something over the
-        screen: it is let go where a person has turned to something else by then."""
+        screen: it is let go where a person has turned to something else by then. What it opens is a line to type in
+        where the question is `typed`."""
         if opens:
             then, failed = self._unless_left(then), self._unless_left(failed)
+        if typed:
+            self._prompts_from = self._left
         self._put(self._reads, topic, _Job(question, then, failed, again=again))
 
     def leave(self) -> None:
@@ -114,6 +136,7 @@ class Desk:
 
         def act_unless_left(answer: T) -> None:
             if self._left == left:
+                self._prompts_from = -1
                 act(answer)
 
         return act_unless_left
@@ -124,11 +147,16 @@ class Desk:
         then: Callable[[T], None],
         failed: Callable[[str], None],
         locked: Callable[[], None] = lambda: None,
+        *,
+        what: str,
     ) -> None:
-        """Write through a writer that is open for this act only. `locked` comes before `failed` where a lock of another
-        process kept it from being written, so that it can be done again."""
+        """Write through a writer that is open for this act only, `what` in words. `locked` comes before `failed` where
+        a lock of another process kept it from being written, so that it can be done again."""
         self._written += 1
-        self._put(self._writes, str(self._written), _Job(act, then, failed, writes=True, locked=locked))
+        job = _Job(act, then, failed, writes=True, what=what, locked=locked)
+        if not self._closed:
+            self._unwritten.append(what)
+        self._put(self._writes, str(self._written), job)
 
     def aside(self, work: Callable[[], T], then: Callable[[T], None], failed: Callable[[str], None]) -> None:
         """What needs no database and takes long, on a thread of its own. An error's text is for a person."""
@@ -163,12 +191,18 @@ class Desk:
                 line.thread.start()
             self._wake.notify_all()
 
-    def close(self) -> None:
+    def close(self, patience_s: float = 0.0) -> tuple[str, ...]:
+        """End both threads. Acts that are on their way have `patience_s` to be stored; returns those that are not."""
+        ends = time.monotonic() + patience_s
         with self._wake:
+            while self._unwritten and (left := ends - time.monotonic()) > 0:
+                self._wake.wait(left)
+            unwritten = self.unwritten
             self._closed = True
             self._reads.jobs.clear()
             self._writes.jobs.clear()
             self._wake.notify_all()
+        return unwritten
 
     def _work(self, line: _Line) -> None:
         while True:
@@ -183,9 +217,19 @@ class Desk:
                 topic = next(iter(line.jobs))
                 job = line.jobs.pop(topic)
             answer, sentence = self._answer(job, topic)
+            if job.writes:
+                self._written_or_not(job, sentence)
             self._deliver(lambda job=job, answer=answer, sentence=sentence: self._hand_over(job, answer, sentence))  # type: ignore[misc]
         if line is self._reads:
             self._drop_reader()
+
+    def _written_or_not(self, job: _Job, sentence: str | None) -> None:
+        with self._wake:
+            self._unwritten.remove(job.what)
+            self.refused += sentence is not None
+            if sentence is None or not self._unwritten:
+                self.waiting = ""
+            self._wake.notify_all()
 
     def _hand_over(self, job: _Job, answer: object, sentence: str | None) -> None:
         with self._wake:
@@ -234,8 +278,8 @@ class Desk:
         """Through a writer that says so when another process's lock keeps it, and gives up after BUSY_S."""
 
         def waiting() -> None:
-            sentence = f"{path.name} is locked by another process: waiting for it, nothing is stored yet"
-            self._warn_there(sentence)
+            self.waiting = f"{path.name} is locked by another process: waiting for it, nothing is stored yet"
+            self._warn_there(self.waiting)
 
         try:
             with Store.open(path, create=False, waiting=waiting) as writer:

@@ -7,6 +7,7 @@
 - Escape and another key that are read at once, by a program that is slow or a person who is fast, come as one key with
   alt, or as another one. A terminal sends the same bytes for both, and next to nothing here is bound to alt: they are
   two keys. A shorter ESCDELAY is of no use, as it counts from when the bytes are read.
+- A terminal's replies come as keys there, and a paste whose end is lost takes every key: `emmy_tui.sequences`.
 - After a SIGSTOP from outside, Textual puts the screen up a second time, beside the first, and reads the keys in two
   threads. Here the first is taken down before: what a shell wrote there in between is gone. It can go when `kill -STOP`
   and `fg` leave a program of one input thread and no line of the shell.
@@ -18,16 +19,18 @@ import codecs
 import contextlib
 import logging
 import os
-import re
 import selectors
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Protocol, cast
 
 from textual import constants
-from textual._xterm_parser import BRACKETED_PASTE_END, BRACKETED_PASTE_START, XTermParser
+from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
+from textual.events import Paste
 from textual.message import Message
+
+from emmy_tui.sequences import Cutter, Pasted, Piece
 
 LOG = logging.getLogger("emmy_tui")
 
@@ -39,10 +42,8 @@ HANGUP_S = 0.5
 RESUMED_S = 0.5
 """A second SIGCONT within this time is the same one, from the process above."""
 MOUSE, MOUSE_BYTES, FILLER = b"\x1b[M", 3, ord("!")
-ESCAPE = "\x1b"
-_INTRODUCERS = ("[", "O")
-"""What a terminal's sequences have after their escape."""
-_AFTER_ESCAPE = re.compile(r"(?<=\x1b)(?=[^\x1b\[O])")
+INTERRUPT = b"\x03"
+"""Ctrl+c, read alone: a person's key, also in a paste whose end was lost."""
 
 
 class TerminalGone(Exception):
@@ -61,54 +62,56 @@ class Keyboard:
     """A terminal's bytes as messages. What isn't UTF-8, or no key, is left out; `read` raises nothing.
 
     Escape and a character are two keys, but where `keeps_alt` says of the character that they are one, with alt.
+    `clock` is in seconds.
     """
 
-    def __init__(self, keeps_alt: Callable[[str], bool] = lambda character: False) -> None:
-        self._keeps_alt = keeps_alt
+    def __init__(
+        self,
+        keeps_alt: Callable[[str], bool] = lambda character: False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._decode = codecs.getincrementaldecoder("utf-8")("ignore").decode
         self._parser = XTermParser()
+        self._cutter = Cutter(keeps_alt, clock)
+        self._clock = clock
         self._begins = b""
         self._owed = 0
         self._read_at = 0.0
-        self._last = ""
-        self._pasting = False
 
     def read(self, data: bytes) -> list[Message]:
         text = self._decode(self._without_places(data))
-        messages: list[Message] = []
-        for piece in _AFTER_ESCAPE.split(text) if text else ():
-            try:
-                messages += self._took(piece)
-            except Exception as error:
-                LOG.warning("what the terminal sent is no key: %r (%s)", data[:80], error)
-                self._parser, self._last, self._pasting = XTermParser(), "", False
-        return messages
+        ended = list(self._cutter.end_paste()) if data == INTERRUPT and self._cutter.pasting else []
+        return self._messages([*ended, *self._cutter.cut(text)])
 
     def waited(self) -> list[Message]:
         """What is complete because nothing came after it: an escape."""
-        return list(self._parser.tick())
+        return self._messages(self._cutter.waited())
 
-    def _took(self, piece: str) -> Iterator[Message]:
-        alone = self._last[-1:] == ESCAPE and piece[0] not in (ESCAPE, *_INTRODUCERS)
-        if alone and not self._pasting and not self._keeps_alt(piece[0]):
-            yield from self._without_waiting()
-        yield from self._parser.feed(piece)
-        seen = self._last + piece
-        begun, ended = seen.rfind(BRACKETED_PASTE_START), seen.rfind(BRACKETED_PASTE_END)
-        self._pasting = begun > ended if begun >= 0 or ended >= 0 else self._pasting
-        self._last = seen[-len(BRACKETED_PASTE_START) :]
+    def _messages(self, pieces: Iterable[Piece]) -> list[Message]:
+        messages: list[Message] = []
+        for piece in pieces:
+            if isinstance(piece, Pasted):
+                messages.append(Paste(piece.text.replace("\0", "")))
+                continue
+            try:
+                messages += self._parser.feed(piece)
+                messages += self._without_waiting()
+            except Exception as error:
+                LOG.warning("what the terminal sent is no key: %r (%s)", piece[:80], error)
+                self._parser = XTermParser()
+        return messages
 
     def _without_waiting(self) -> Iterable[Message]:
-        """Take an escape that waits for what it may begin as the key."""
+        """A piece is whole: nothing more belongs to it."""
         if self._parser._timeout_time is not None:
             self._parser._timeout_time = 0.0
         return self._parser.tick()
 
     def _without_places(self, data: bytes) -> bytes:
         """The places of mouse reports of the oldest kind are three bytes of any value: they are replaced by text."""
-        if time.monotonic() - self._read_at > constants.ESCAPE_DELAY:
+        if self._clock() - self._read_at > constants.ESCAPE_DELAY:
             self._begins, self._owed = b"", 0
-        self._read_at = time.monotonic()
+        self._read_at = self._clock()
         tame = bytearray()
         for byte in data:
             if self._owed:

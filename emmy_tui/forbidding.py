@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -25,6 +26,8 @@ from engine.store import CandidateQuery, Compared, Condition, FailureCluster, Fo
 from engine.vocabulary import KnobValue
 
 Knobs = dict[str, KnobValue]
+WIDEST_LIST = 1000
+"""Cells: a corner is named as far as there is room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +91,9 @@ class ForbidQuestion(Dialog):
         Binding("escape,n,q", "answer", show=False),
     ]
 
-    def __init__(self, view: View, corner: Corner, width: int) -> None:
-        super().__init__(TextPanel(view, corner_lines(corner, width, view.glyphs), "Forbid this corner?"))
+    def __init__(self, view: View, corner: Corner) -> None:
+        lines = partial(corner_lines, corner, glyphs=view.glyphs)
+        super().__init__(TextPanel(view, lines, "Forbid this corner?", widest=90))
 
 
 class Forbidding:
@@ -111,6 +115,7 @@ class Forbidding:
         who, words = author(), long_words(corner.knobs)
 
         def act(store: Store) -> tuple[int, ...]:
+            before = {one.id for one in store.forbidden()}
             if whole_families:
                 made = [store.forbid(corner.knobs, family=family, author=who) for family in corner.families]
             else:
@@ -118,22 +123,26 @@ class Forbidding:
                     store.forbid(corner.knobs, kernel_key=key, family=family, author=who)
                     for key, _, family in corner.kernels
                 ]
-            return tuple(one.id for one in made)
+            return tuple(one.id for one in made if one.id not in before)
 
         def then(numbers: tuple[int, ...]) -> None:
-            self._done.append((f"forbade {words}", numbers, True))
-            self._outlet.say(f"forbidden: {words}; U undoes it, C lists what is forbidden")
+            lists = f"{self._outlet.key('list_corners')} lists what is forbidden"
+            if numbers:
+                self._done.append((f"forbade {words}", numbers, True))
+                self._outlet.say(f"forbidden: {words}; {self._outlet.key('undo_forbid')} undoes it, {lists}")
+            else:
+                self._outlet.say(f"forbidden already: {words}; {lists}")
             self.ask()
 
-        self._desk.write(act, then, self._outlet.warn)
+        self._desk.write(act, then, self._outlet.warn, what=f"forbade {words}")
 
     def allow(self, corner: ForbiddenCorner) -> None:
         def then(_: None) -> None:
             self._done.append((f"allowed {corner}", (corner.id,), False))
-            self._outlet.say(f"allowed again: {corner}; U undoes it")
+            self._outlet.say(f"allowed again: {corner}; {self._outlet.key('undo_forbid')} undoes it")
             self.ask()
 
-        self._desk.write(lambda store: store.allow(corner.id), then, self._outlet.warn)
+        self._desk.write(lambda store: store.allow(corner.id), then, self._outlet.warn, what=f"allowed {corner}")
 
     def undo(self) -> None:
         if not self._done:
@@ -149,7 +158,8 @@ class Forbidding:
             self._outlet.say(f"undone: {what}")
             self.ask()
 
-        self._desk.write(act, then, self._outlet.warn, lambda: self._done.append(done))
+        again = f"the undoing of: {what}"
+        self._desk.write(act, then, self._outlet.warn, lambda: self._done.append(done), what=again)
 
     def ask(self) -> None:
         """Read what is forbidden now."""
@@ -196,7 +206,6 @@ class CornerChoice(Dialog):
         view: View,
         corners: Sequence[ForbiddenCorner],
         names: Mapping[str, str],
-        width: int,
         *,
         writable: bool,
     ) -> None:
@@ -206,11 +215,12 @@ class CornerChoice(Dialog):
             f"{one}  for {names.get(one.kernel_key) or f'every {one.family}'}  by {one.author}  {fmt.moment(one.at)}"
             for one in corners
         ]
-        lines: list[Line] = [
-            [(crop(clean(text, view.glyphs), max(20, width), view.glyphs), Tone.PLAIN)] for text in texts
-        ]
+
+        def lines(width: int) -> list[Line]:
+            return [[(crop(clean(text, view.glyphs), width, view.glyphs), Tone.PLAIN)] for text in texts]
+
         note = "a allows it again, esc closes" if writable else "esc closes"
-        super().__init__(CornerList(view, lines, "Forbidden corners", note))
+        super().__init__(CornerList(view, lines, "Forbidden corners", note, WIDEST_LIST))
 
     def action_take(self) -> None:
         if self._corners and self._writable:

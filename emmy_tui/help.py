@@ -86,10 +86,10 @@ def _where(action: Action) -> str:
 
 
 class HelpPanel(TextPanel):
-    """`found` makes the lines that have what was typed. While it is typed, every character belongs to it."""
+    """`found` makes the lines of a width that have what was typed. While it is typed, every character belongs to it."""
 
-    def __init__(self, view: View, found: Callable[[str], list[Line]]) -> None:
-        super().__init__(view, found(""), f"Keys of emmy-tui {__version__}")
+    def __init__(self, view: View, found: Callable[[int, str], list[Line]]) -> None:
+        super().__init__(view, lambda width: found(width, ""), f"Keys of emmy-tui {__version__}")
         self._found = found
         self._typing = False
         self._wanted = ""
@@ -126,13 +126,16 @@ class HelpPanel(TextPanel):
 
     def _search(self, wanted: str) -> None:
         self._wanted = wanted
-        self.show(self._found(wanted))
+        self.show(lambda width: self._found(width, wanted))
 
 
 class Help(Dialog):
     """The key map, from the action table, and the words."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,question_mark,f1,enter", "answer", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,enter", "answer", show=False),
+        Binding("question_mark,f1", "answer", show=False, id="help"),
+    ]
 
-    def __init__(self, view: View, now: Now, width: int) -> None:
-        super().__init__(HelpPanel(view, lambda wanted: help_lines(now, view.keys, width, wanted)))
+    def __init__(self, view: View, now: Now) -> None:
+        super().__init__(HelpPanel(view, lambda width, wanted: help_lines(now, view.keys, width, wanted)))

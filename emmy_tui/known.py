@@ -169,7 +169,7 @@ def is_recorded(row: KernelRow | None) -> bool:
 
 def unsearched(row: KernelRow | None) -> str:
     """What is said of a kernel where its search would be; "" where a run has told of it."""
-    return "Only its rows are known: 2 lists them, `emmy tune` searches" if is_recorded(row) else ""
+    return "Only its rows are known: the Variants tab lists them, `emmy tune` searches" if is_recorded(row) else ""
 
 
 def _list(snapshot: Snapshot, event: Rows) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import os
 import shlex
 import sys
@@ -81,33 +82,48 @@ def arguments_parser() -> argparse.ArgumentParser:
         "--config", type=Path, metavar="PATH", help="config file (default: in the user's config folder)"
     )
     parser.add_argument("--print-config", action="store_true", help="print the settings as a config file and exit")
+    parser.set_defaults(log=None)  # the fd of the log, once that is open
     parser.add_argument("--version", action="version", version=f"emmy-tui {__version__}")
     return parser
 
 
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no number") from None
+
+
+def _whole_number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no whole number, written out as 1000 is") from None
+
+
 def _not_negative(text: str) -> float:
-    value = float(text)
+    value = _number(text)
     if not 0 <= value <= 3600:
         raise argparse.ArgumentTypeError(f"{text} is not between 0 and 3600 seconds")
     return value
 
 
 def _at_least_one(text: str) -> int:
-    value = int(text)
+    value = _whole_number(text)
     if not 1 <= value <= LARGEST:
         raise argparse.ArgumentTypeError(f"{text} is not between 1 and {LARGEST}")
     return value
 
 
 def _seed(text: str) -> int:
-    value = int(text)
+    value = _whole_number(text)
     if not 0 <= value <= LARGEST:
         raise argparse.ArgumentTypeError(f"{text} is not between 0 and {LARGEST}")
     return value
 
 
 def _frames(text: str) -> float:
-    value = float(text)
+    value = _number(text)
     if not 1 <= value <= 30:
         raise argparse.ArgumentTypeError(f"{text} is not between 1 and 30")
     return value
@@ -178,8 +194,9 @@ def print_once(options: argparse.Namespace) -> int:
     """Print what the database says now, as plain text."""
     if options.code:
         raise BadInput(f"--once shows a database and starts no run; use {sibling_command(options)}")
-    options.ascii = _configured(options).ascii
     from emmy_tui.opening import frame_of
+
+    options.ascii = _configured(options).ascii or not _prints_glyphs()
 
     return put_out(frame_of(options))
 
@@ -192,7 +209,7 @@ def put_out(text: str) -> int:
     if sys.stdout is None:
         raise BadInput("stdout is closed, and what you ask for is printed there")
     try:
-        sys.stdout.write(text)
+        sys.stdout.write(_printable(text, sys.stdout.encoding or "utf-8"))
         sys.stdout.flush()
     except OSError as error:
         with contextlib.suppress(OSError, ValueError):  # else the interpreter tries again as it ends
@@ -201,6 +218,20 @@ def put_out(text: str) -> int:
             _tell(f"stdout can't be written: {error.strerror or error}")
         return FAILED
     return 0
+
+
+def _prints_glyphs() -> bool:
+    """Whether what the frame draws with can be written to stdout as it is."""
+    from emmy_tui.text import UNICODE
+
+    drawn = "".join(str(one) for one in dataclasses.astuple(UNICODE))
+    encoding = sys.stdout.encoding if sys.stdout is not None else None
+    return _printable(drawn, encoding or "utf-8") == drawn
+
+
+def _printable(text: str, encoding: str) -> str:
+    """With an escape in place of each character that the encoding of stdout doesn't have."""
+    return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def open_source(options: argparse.Namespace) -> Source | None:
@@ -220,7 +251,7 @@ def run(options: argparse.Namespace) -> int:
     options.read_only = config.read_only
     if config.read_only and options.code:
         raise BadInput("--code writes what it measures: take read_only out of the config, or open a database instead")
-    log_file = Path(config.log_file).expanduser() if config.log_file else terminal.default_log_file()
+    log_file = Path(config.log_file) if config.log_file else terminal.default_log_file()
     if config.log_file and _is_database(log_file):
         raise BadInput(f"the log file {log_file} is a database, which a log would spoil; name another file")
     try:
@@ -234,9 +265,12 @@ def run(options: argparse.Namespace) -> int:
     if ended is not None:
         return ended
     terminal.log_to(log)
+    options.log = log
     source = open_source(options)
     with terminal.quiet_descriptors(log):
-        status, crash, failure = _draw(source, options, config, early)
+        status, crash, failure, unstored = _draw(source, options, config, early)
+    for what in unstored:
+        _tell(f"not stored, as the database could not be written in time: {what}")
     if failure:
         _tell(" ".join(failure.split()))
     if crash is not None:
@@ -260,7 +294,7 @@ def _is_database(path: Path) -> bool:
 
 def _draw(
     source: Source | None, options: argparse.Namespace, config: Config, early: terminal.EarlySignals
-) -> tuple[int, str | None, str]:
+) -> tuple[int, str | None, str, tuple[str, ...]]:
     from emmy_tui.app import EmmyApp
     from emmy_tui.opening import demo_source, replay_of, retune_source
     from emmy_tui.preferences import look_of
@@ -280,7 +314,8 @@ def _draw(
     status = app.return_code or 0
     if app.source is not None:
         _close_within(app.source.close, TOLD_TO_LEAVE_CLOSE_S if _told_to_leave(status) else CLOSE_S)
-    return status, app.crash, clean(app.own_failure)
+    unstored = tuple(clean(what) for what in app.unstored)
+    return status or (FAILED if unstored else 0), app.crash, clean(app.own_failure), unstored
 
 
 def _close_within(close: Callable[[], None], seconds: float) -> None:

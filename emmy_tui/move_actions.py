@@ -30,7 +30,7 @@ MOVE_ACTIONS: tuple[Action, ...] = (
             *("kernels", "tree", "plan", "variants", "clusters", "cluster"),
             *("pins", "suggestions", "deploys", "pairs", "ranked"),
         ),
-        lambda now: _nothing_to_open(now) or "Focus a list first: tab",
+        lambda now: _nothing_to_open(now) or f"Focus a list first: {now.key('focus_next_panel')}",
         in_list=True,
         footer=2,
         palette=False,

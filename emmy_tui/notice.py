@@ -9,6 +9,8 @@ from __future__ import annotations
 import shlex
 
 from emmy_tui import format as fmt
+from emmy_tui.action import Named
+from emmy_tui.actions import key_named
 from emmy_tui.text import Line, Tone, clean, left, wrap
 from emmy_tui.view import View
 from emmy_tui.widgets.panel import Panel
@@ -17,13 +19,13 @@ from emmy_tui.widgets.totals import sum_text
 
 PROMISE = "Emmy finds the fastest way to run a PyTorch program on the GPU in front of you."
 WAYS_IN = (
-    ("emmy-tui --demo", "replay a recorded search; no GPU needed (d starts it here)"),
+    ("emmy-tui --demo", "replay a recorded search; no GPU needed ({demo} starts it here)"),
     ("emmy-tui FILE.db", "look through a database, or watch the run that writes it"),
     ("emmy-tui --code TEXT", "tune a PyTorch expression on the GPU of this machine"),
 )
 
 
-def start_lines(width: int) -> list[Line]:
+def start_lines(width: int, key: Named = key_named) -> list[Line]:
     """The three ways in."""
     lines: list[Line] = [
         [],
@@ -33,7 +35,7 @@ def start_lines(width: int) -> list[Line]:
         [],
     ]
     for command, meaning in WAYS_IN:
-        for number, row in enumerate(wrap(meaning, max(1, width - 30))):
+        for number, row in enumerate(wrap(meaning.format(demo=key("demo")), max(1, width - 30))):
             lines.append([("    " + left("" if number else command, 24), Tone.KEY), (row, Tone.PLAIN)])
     return [*lines, [], [("  An expression looks like this:", Tone.DIM)], *_example()]
 
@@ -110,4 +112,4 @@ class Notice(Panel):
         self.too_small = False
 
     def lines(self, width: int, height: int) -> list[Line]:
-        return small_lines(self.view, width) if self.too_small else start_lines(width)
+        return small_lines(self.view, width) if self.too_small else start_lines(width, self.view.key)

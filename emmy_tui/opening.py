@@ -28,6 +28,7 @@ from engine.capture import CaptureError, parse_target
 from engine.data import DemoMissing, demo_database
 from engine.extras import install_text
 from engine.store import Store, StoreError, default_database_path, upgrade_file
+from engine.typed_path import BadPath, typed_path
 
 DEMO_PACE_S = 0.12
 DRIVER_FILES = (Path("/proc/driver/nvidia/version"), Path("/dev/nvidiactl"), Path("/dev/dxg"))
@@ -42,7 +43,7 @@ def open_source(options: argparse.Namespace) -> Source | None:
         demo_path()
         return demo_source(options)
     if options.code:
-        database: Path = options.db or default_database_path()
+        database = named_database(options.db)
         check_run(options.code, database, options.device)
         return _live_source(options, database)
     path = database_to_browse(options)
@@ -61,11 +62,19 @@ def _upgrade(path: Path) -> None:
 
 def database_to_browse(options: argparse.Namespace) -> Path | None:
     """The named database, or the user's if it exists. Raises BadInput if it can't be opened."""
-    path: Path = options.database or default_database_path()
+    path = named_database(options.database)
     if options.database is None and not path.exists():
         return None
     _check_readable(path)
     return path
+
+
+def named_database(named: Path | None) -> Path:
+    """The path of the named or of the user's database, in full. Raises BadInput."""
+    try:
+        return typed_path(named or default_database_path())
+    except BadPath as error:
+        raise BadInput(str(error)) from None
 
 
 def _check_readable(path: Path) -> None:
@@ -131,7 +140,7 @@ def demo_source(options: argparse.Namespace) -> Source:
         from emmy_tui.sessions import replayed
 
         pace = DEMO_PACE_S if options.pace is None else options.pace
-        return replayed(demo_database(), patience=options.patience, seed=options.seed, pace=pace)
+        return replayed(demo_database(), patience=options.patience, seed=options.seed, pace=pace, log=options.log)
 
     return SessionSource(replay, Mode.REPLAY, "demo", "demo", locate=demo_database)
 
@@ -144,7 +153,9 @@ def replay_of(options: argparse.Namespace, database: Path, wanted: Sequence[Agai
 
         pace = DEMO_PACE_S if options.pace is None else options.pace
         kernels = [one.kernel for one in wanted]
-        return replayed(database, patience=options.patience, seed=options.seed, pace=pace, kernels=kernels)
+        return replayed(
+            database, patience=options.patience, seed=options.seed, pace=pace, kernels=kernels, log=options.log
+        )
 
     title = f"again: {', '.join(one.label for one in wanted)}"
     return SessionSource(replay, Mode.REPLAY, title, str(database), locate=lambda: database)
@@ -168,6 +179,7 @@ def retune_source(options: argparse.Namespace, database: Path, wanted: Sequence[
             seed=options.seed,
             device=options.device,
             command=command,
+            log=options.log,
         )
 
     title = f"again: {', '.join(one.label for one in wanted)}"
@@ -195,6 +207,7 @@ def _live_source(options: argparse.Namespace, database: Path) -> Source:
             seed=options.seed,
             device=options.device,
             command=command,
+            log=options.log,
         )
 
     return SessionSource(tune, Mode.LIVE, options.code, str(database), locate=lambda: database, queue=queue_of)

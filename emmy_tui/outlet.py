@@ -15,8 +15,11 @@ from pathlib import Path
 
 import platformdirs
 
+from emmy_tui.action import Named
+from emmy_tui.actions import key_named
 from emmy_tui.clipboard import clipboard_escape, load_tmux_buffer, through_tmux
 from emmy_tui.text import escaped
+from emmy_tui.whole_file import write_new, write_whole
 
 Aside = Callable[[Callable[[], bool], Callable[[bool], None], Callable[[str], None]], None]
 """Does something on a thread of its own, then hands over the answer, or a sentence why there is none."""
@@ -27,7 +30,8 @@ def at_once(act: Callable[[], bool], then: Callable[[bool], None], failed: Calla
 
 
 class Outlet:
-    """`folder` gets the files a person asks for; `copy_file` always holds what was copied last."""
+    """`folder` gets the files a person asks for; `copy_file` always holds what was copied last; `key` names the keys
+    in what is said."""
 
     def __init__(
         self,
@@ -40,6 +44,7 @@ class Outlet:
         in_tmux: bool | None = None,
         load_buffer: Callable[[str], bool] = load_tmux_buffer,
         aside: Aside = at_once,
+        key: Named = key_named,
     ) -> None:
         self._say = say
         self._send = send
@@ -49,6 +54,7 @@ class Outlet:
         self._in_tmux = "TMUX" in os.environ if in_tmux is None else in_tmux
         self._load_buffer = load_buffer
         self._aside = aside
+        self.key = key
 
     def say(self, text: str) -> None:
         self._say(text, "information")
@@ -76,7 +82,7 @@ class Outlet:
         """Write the file, and say what was done."""
         try:
             self.copy_file.parent.mkdir(parents=True, exist_ok=True)
-            self.copy_file.write_text(text + "\n", encoding="utf-8", errors="replace")
+            write_whole(self.copy_file, text + "\n")
         except OSError as error:
             self.warn(f"{done}; {self.copy_file} can't be written: {error.strerror}")
             return
@@ -84,28 +90,19 @@ class Outlet:
 
     def write(self, stem: str, texts: dict[str, str]) -> None:
         """Write a file for each ending, named after the moment; says where they are."""
-        folder = self.folder or Path.cwd()
+        try:
+            folder = self.folder or Path.cwd()
+        except OSError:
+            self.warn("the working folder is gone; name an export_folder in the config file")
+            return
         name = f"emmy-{stem}-{time.strftime('%Y%m%d-%H%M%S', time.localtime(self._clock()))}"
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            paths = [_write_new(folder, name, ending, text) for ending, text in texts.items()]
+            paths = write_new(folder, name, texts)
         except OSError as error:
             self.warn(f"{folder} can't be written: {error.strerror or error}; name another folder in the config file")
             return
         self.say(f"written: {', '.join(short_path(path) for path in paths)}")
-
-
-def _write_new(folder: Path, name: str, ending: str, text: str) -> Path:
-    """Never over a file that is there."""
-    for number in range(1, 1000):
-        path = folder / f"{name}{f'-{number}' if number > 1 else ''}.{ending}"
-        try:
-            with path.open("x", encoding="utf-8", errors="replace") as file:
-                file.write(text)
-        except FileExistsError:
-            continue
-        return path
-    raise FileExistsError(f"{name} exists a thousand times")
 
 
 def command_text(command: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, cast
 
@@ -24,10 +25,24 @@ if TYPE_CHECKING:
 
 Found = tuple[str, str, Callable[[], None]]
 """What is searched, what choosing it does in words, and the doing."""
-LAST = 1e-6
-"""What the score of an action that doesn't work now is worth: what works comes first, however well it matches."""
+WORDS = 10.0
+"""What words that are in a name are worth more than letters that are scattered over it."""
+ACTION, NOT_NOW_ACTION, FOUND = 3.0, 2.0, 1.0
+"""What comes before what, where it matches alike: actions that work, those that don't now, kernels and runs."""
 PATIENCE_S = 2.0
 """How long the palette waits for the database, whose runs are found from then on only if it answered."""
+
+
+def ranked(rank: float, query: str, text: str, score: float) -> float:
+    """Where a hit stands: words before scattered letters, then by its rank, then by Textual's score (above 0)."""
+    return (WORDS if has_words(query, text) else 0.0) + rank + score / (1.0 + score)
+
+
+def has_words(query: str, text: str) -> bool:
+    """Whether the query is how a word of the text and those behind it begin, whatever stands between them."""
+    wanted = "".join(re.findall(r"\w+", query.casefold()))
+    words = re.findall(r"\w+", text.casefold())
+    return bool(wanted) and any("".join(words[start:]).startswith(wanted) for start in range(len(words)))
 
 
 class Commands(SystemCommandsProvider):
@@ -45,8 +60,13 @@ class Commands(SystemCommandsProvider):
         matcher = self.matcher(query)
         for command in self._commands():
             if (score := matcher.match(command.title)) > 0:
-                last = LAST if command.help.startswith(NOT_NOW) else 1.0
-                yield Hit(score * last, matcher.highlight(command.title), command.callback, help=command.help)
+                rank = NOT_NOW_ACTION if command.help.startswith(NOT_NOW) else ACTION
+                yield Hit(
+                    ranked(rank, query, command.title, score),
+                    matcher.highlight(command.title),
+                    command.callback,
+                    help=command.help,
+                )
 
 
 class Findings(Provider):
@@ -85,7 +105,7 @@ class Findings(Provider):
         matcher = self.matcher(query)
         for text, help_, act in (*self._kernels(), *self._stored_runs()):
             if (score := matcher.match(text)) > 0:
-                yield Hit(score, Content(text), act, text, help_)
+                yield Hit(ranked(FOUND, query, text, score), Content(text), act, text, help_)
 
     def _kernels(self) -> Iterator[Found]:
         app = self._emmy
@@ -103,7 +123,7 @@ class Findings(Provider):
     def _stored_runs(self) -> Iterator[Found]:
         for run, state in self._runs:
             text = f"Load run: {run.id[:8]} {fmt.moment(run.started_at)} {run.target}"
-            help_ = f"{state}, {run.gpu}; backspace comes back"
+            help_ = f"{state}, {run.gpu}; {self._emmy.view.key('earlier')} comes back"
             yield clean(text, self._emmy.view.glyphs), clean(help_, self._emmy.view.glyphs), self._loaded(run)
 
     def _loaded(self, run: StoredRun) -> Callable[[], None]:

@@ -7,6 +7,7 @@ better neighbour.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -19,6 +20,9 @@ from emmy_tui.variant_query import pages
 from emmy_tui.view import View
 from emmy_tui.widgets.panel import ListPanel
 from engine.store import Candidate, Store
+
+WIDEST_FRONT = 1000
+"""Cells: the knobs are shown as far as there is room."""
 
 
 def front(rows: Iterable[Candidate]) -> list[Candidate]:
@@ -75,14 +79,16 @@ class FrontChoice(Dialog):
     """Answers with the place of the variant to pin, or with ""."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("p,enter", "take", show=False),
+        Binding("enter", "take", show=False),
+        Binding("p", "take", show=False, id="pin"),
         Binding("escape,q", "answer", show=False),
     ]
 
-    def __init__(self, view: View, rows: Sequence[Candidate], width: int, *, writable: bool) -> None:
+    def __init__(self, view: View, rows: Sequence[Candidate], *, writable: bool) -> None:
         self._writable = writable
-        note = "p pins it, esc closes" if writable else "esc closes"
-        super().__init__(FrontList(view, front_lines(rows, view, width), "Time against registers", note))
+        note = f"{view.key('pin')} pins it, esc closes" if writable else "esc closes"
+        lines = partial(front_lines, rows, view)
+        super().__init__(FrontList(view, lines, "Time against registers", note, WIDEST_FRONT))
 
     def action_take(self) -> None:
         self.dismiss(str(self._panel.cursor) if self._writable else "")

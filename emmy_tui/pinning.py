@@ -42,7 +42,7 @@ class Pinnable:
         except BadKnobs as error:
             return str(error)
         if self.kernel.foreign is not None:
-            return "This kernel was imported from another tuner: only a row that it measured can be pinned (2, then p)"
+            return "This kernel was imported from another tuner: only a row of the Variants tab can be pinned"
         return illegal_because(self.kernel, schedule, self.target) or ""
 
 
@@ -94,10 +94,14 @@ class Pinning:
         )
 
     def unpin(self, label: str, kernel_key: str, context_key: str) -> None:
+        again = self._outlet.key("pin")
+
         def act(store: Store) -> PinChange:
             places = ((one.pin.kernel_key, one.context_key) for one in store.pins())
             if (kernel_key, context_key) not in places:
-                raise StoreError(f"{label} has no pin here any more: somebody else took it away, and p pins it again")
+                raise StoreError(
+                    f"{label} has no pin here any more: somebody else took it away, and {again} pins it again"
+                )
             return store.unpin(kernel_key, context_key)
 
         self._do(f"unpinned {label}", act)
@@ -115,15 +119,15 @@ class Pinning:
             self._outlet.say(f"undone: {what}")
             self._changed()
 
-        self._desk.write(act, then, self._outlet.warn, lambda: self._done.append(done))
+        self._desk.write(act, then, self._outlet.warn, lambda: self._done.append(done), what=f"the undoing of: {what}")
 
     def _do(self, what: str, act: Callable[[Store], PinChange]) -> None:
         def then(change: PinChange) -> None:
             self._done.append((what, change))
-            self._outlet.say(f"{what}; U undoes it")
+            self._outlet.say(f"{what}; {self._outlet.key('undo_pin')} undoes it")
             self._changed()
 
-        self._desk.write(act, then, self._outlet.warn)
+        self._desk.write(act, then, self._outlet.warn, what=what)
 
     def did_many(self, what: str, changes: list[PinChange]) -> None:
         """Changes that were made elsewhere, one by one undone."""

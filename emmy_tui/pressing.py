@@ -11,7 +11,7 @@ from textual.widgets import Input
 
 from emmy_tui.action import Action, reason_why_not
 from emmy_tui.actions import ACTIONS, BY_NAME, Keys, first_key, keys_of
-from emmy_tui.verbs import Verbs
+from emmy_tui.key_order import KeyOrder
 from emmy_tui.widgets.footer import Footer
 from emmy_tui.widgets.status import TabBar
 
@@ -21,7 +21,7 @@ LINE_KEYS = "bfd\x7f"
 """What goes and deletes by words in a line that is typed."""
 
 
-class Pressing(Verbs):
+class Pressing(KeyOrder):
     """Asks the table of actions."""
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -34,7 +34,8 @@ class Pressing(Verbs):
         Called by the driver's thread.
         """
         typed = bool(self.screen_stack) and isinstance(self.screen_stack[-1].focused, Input)
-        bound = any(f"alt+{character}" in keys for keys in self.view.keys.values())
+        name = f"alt+shift+{character.lower()}" if character.isupper() else f"alt+{character}"
+        bound = any(name in keys for keys in self.view.keys.values())
         return bound or (typed and character in LINE_KEYS)
 
     def on_key(self, event: Key) -> None:

@@ -11,15 +11,16 @@ def no_row(now: Now) -> str:
     """Why a tab's list is empty, as what would fill it, and the key that does."""
     if now.tab == VARIANTS:
         if now.filtered:
-            return "The filter lets no row through; esc takes it away"
+            return f"The filter lets no row through; {now.key('clear_filter')} takes it away"
         return "Variants are listed here once one of the kernel was measured"
     if now.tab == FAILURES:
         return "No candidate failed, and this tab lists those that did"
     if now.tab == COMPARE:
-        return "Two runs are compared here; o takes the second one from another database"
+        return f"Two runs are compared here; {now.key('open_other')} takes the second one from another database"
     if now.tab == PRIOR:
         return "Kernels are listed here once some were measured"
-    return "Pins are listed here; p makes one, and tab leads to the kernels that deploy now"
+    leads = now.key("focus_next_panel")
+    return f"Pins are listed here; {now.key('pin')} makes one, and {leads} leads to the kernels that deploy now"
 
 
 def _has_row(now: Now) -> bool:
@@ -55,7 +56,7 @@ def _can_unpin(now: Now) -> bool:
 def _why_no_unpin(now: Now) -> str:
     if not now.writable or not now.items:
         return why_no_write(now) or no_row(now)
-    return f"{now.row.name or 'This kernel'} has no pin here; p pins it"
+    return f"{now.row.name or 'This kernel'} has no pin here; {now.key('pin')} pins it"
 
 
 def _can_forbid(now: Now) -> bool:
@@ -81,7 +82,9 @@ def _can_export(now: Now) -> bool:
 
 
 def _why_no_export(now: Now) -> str:
-    return "Nothing is pinned, so there is nothing to export; p pins" if now.tab == PINS else no_row(now)
+    if now.tab != PINS:
+        return no_row(now)
+    return f"Nothing is pinned, so there is nothing to export; {now.key('pin')} pins"
 
 
 ROW_ACTIONS: tuple[Action, ...] = (
@@ -172,7 +175,7 @@ ROW_ACTIONS: tuple[Action, ...] = (
         "pareto",
         ("o",),
         "Front",
-        "Rows that nothing beats in both time and registers; p pins one",
+        "Rows that nothing beats in both time and registers, to pin one of them",
         Group.ROWS,
         _has_row,
         no_row,
@@ -213,10 +216,21 @@ ROW_ACTIONS: tuple[Action, ...] = (
     ),
     on_tabs(
         (FAILURES,),
+        "close_cluster",
+        ("escape",),
+        "Clusters",
+        "From the rows of a cluster back to the list of clusters",
+        Group.ROWS,
+        lambda now: now.focus == "cluster",
+        because("The list of clusters has the focus"),
+        footer=3,
+    ),
+    on_tabs(
+        (FAILURES,),
         "list_corners",
         ("C",),
         "Forbidden",
-        "What is forbidden, by whom; a allows one again",
+        "What is forbidden, by whom, to allow one of it again",
         Group.ROWS,
         lambda now: now.corners > 0,
         because("Nothing is forbidden"),

@@ -7,10 +7,14 @@ from emmy_tui.row_actions import no_row, why_no_write
 from emmy_tui.source import Mode
 
 
+def no_run(now: Now) -> str:
+    return f"No run is on; {now.key('start')} starts one"
+
+
 def _why_not_steered(now: Now) -> str:
     if now.mode is Mode.BROWSE:
         return "This database is only looked at; a run is steered where it was started"
-    return "No run is on; R starts one"
+    return no_run(now)
 
 
 def _may_retune(now: Now) -> bool:
@@ -26,7 +30,9 @@ def _may_retune_stale(now: Now) -> bool:
 
 
 def _why_nothing_stale(now: Now) -> str:
-    return why_no_write(now) or ("No pin is stale" if now.row.pins else "Nothing is pinned, so no pin is stale; p pins")
+    if reason := why_no_write(now):
+        return reason
+    return "No pin is stale" if now.row.pins else f"Nothing is pinned, so no pin is stale; {now.key('pin')} pins"
 
 
 def _may_measure(now: Now) -> bool:
@@ -80,7 +86,9 @@ STEER_ACTIONS: tuple[Action, ...] = (
         "Mark the kernel under the cursor, to tune several again",
         Group.RUN,
         lambda now: now.focus == "kernels" and _may_retune(now),
-        lambda now: _why_no_retune(now) if not _may_retune(now) else "Focus the kernels first: tab",
+        lambda now: (
+            _why_no_retune(now) if not _may_retune(now) else f"Focus the kernels first: {now.key('focus_next_panel')}"
+        ),
         footer=16,
     ),
     on_tabs(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,7 +22,7 @@ from emmy_tui.knob_words import short_words
 from emmy_tui.outlet import Outlet
 from emmy_tui.refusal import BadInput
 from emmy_tui.source import Again, Mode, Source
-from emmy_tui.text import Line, Tone, clean, left, wrap
+from emmy_tui.text import Line, Tone, clean, left, width_of, wrap
 from emmy_tui.view import View
 from emmy_tui.widgets.kernel_name import kernel_name, known_name
 from engine.events import KernelState
@@ -125,10 +126,11 @@ class Steering:
         wanted = [replace(one, label=known_name(one.kernel, one.label, self._view.snapshot)) for one in wanted]
         if "retune" in source.capabilities:
             source.enqueue(wanted)
-            self._outlet.say(f"queued behind the run: {names(wanted)}; A lists the queue")
+            self._outlet.say(f"queued behind the run: {names(wanted)}; {self._view.key('acts')} lists the queue")
             return
         if self._view.busy and source.mode is Mode.LIVE:
-            self._outlet.warn("the run is starting or stopping; press r again when it has")
+            again = self._view.key("retune")
+            self._outlet.warn(f"the run is starting or stopping; press {again} again when it has")
             return
         path = source.locate()
         try:
@@ -157,7 +159,8 @@ class Steering:
         sentence = f"Nothing can be tuned here: {missing.split(';')[0]}."
         lines: list[Line] = [[(row, Tone.PLAIN)] for row in wrap(sentence, 60)]
         kernels = list({one.kernel: one for one in wanted}.values())
-        offer = f"replay the recorded search of {names(kernels)}, with no GPU; backspace comes back here"
+        back = self._view.key("earlier")
+        offer = f"replay the recorded search of {names(kernels)}, with no GPU; {back} comes back here"
         lines.append([])
         for number, row in enumerate(wrap(clean(offer, self._view.glyphs), 52)):
             lines.append([("        " if number else "  enter ", Tone.KEY), (row, Tone.PLAIN)])
@@ -172,8 +175,7 @@ class Steering:
         """Show what waits, and what people asked for, of every run in the database."""
 
         def show(acts: Sequence[StoredAct]) -> None:
-            width = max(40, min(110, app.size.width - 6))
-            app.push_screen(Reading(self._view, act_lines(self._view, acts, width), "Queue and acts"))
+            app.push_screen(Reading(self._view, partial(act_lines, self._view, acts), "Queue and acts"))
 
         source = self._source()
         if source is None or source.locate is None:
@@ -221,9 +223,10 @@ def act_lines(view: View, acts: Sequence[StoredAct], width: int) -> list[Line]:
     told = [(act.at, act.author, act.verb, _kernel(view, act.kernel), act.detail) for act in fresh]
     told += [(act.at, act.author, act.verb, act.label or act.kernel_key, act.detail) for act in acts]
     for at, author, verb, kernel, detail in told:
-        who = left(clean(author or "-", glyphs), 9, glyphs)
+        head = f"  {fmt.moment(at)}  {left(clean(author or '-', glyphs), 9, glyphs)} "
         text = " ".join(part for part in (verb, kernel, detail) if part)
-        lines.append([(f"  {fmt.moment(at)}  {who} ", Tone.DIM), (clean(text, glyphs)[: width - 30], Tone.PLAIN)])
+        for number, part in enumerate(wrap(clean(text, glyphs), max(10, width - width_of(head)))):
+            lines.append([(" " * width_of(head) if number else head, Tone.DIM), (part, Tone.PLAIN)])
     return lines if told else [*lines, [("  nothing", Tone.DIM)]]
 
 

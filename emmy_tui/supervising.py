@@ -46,7 +46,7 @@ def supervise(log: int, log_file: Path) -> int | None:
         return None
     os.close(alive)
     _hand_on(child)
-    status = _wait(child)
+    status = _wait(child, before)
     ended_by = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
     _give_back(before, always=ended_by > 0)
     if not ended_by:
@@ -92,12 +92,14 @@ def _keys_are_signals() -> bool:
         return False
 
 
-def _wait(child: int) -> int:
-    """The child's wait status at its end. While it is stopped this process is, so that a shell sees one job."""
+def _wait(child: int, before: list[Any]) -> int:
+    """The child's wait status at its end. While it is stopped this process is, so that a shell sees one job, on the
+    terminal as it was `before`: after a SIGSTOP the child gives nothing back."""
     while True:
         _, status = os.waitpid(child, os.WUNTRACED)
         if not os.WIFSTOPPED(status):
             return status
+        _give_back(before, always=False)
         os.kill(os.getpid(), signal.SIGSTOP)
         found, status = os.waitpid(child, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
         if found and not os.WIFCONTINUED(status) and not os.WIFSTOPPED(status):

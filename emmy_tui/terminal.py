@@ -53,11 +53,18 @@ def refuse_because(environ: Mapping[str, str]) -> str | None:
 def open_log(path: Path, *, make_folder: bool = False) -> int:
     """A descriptor that appends to the log file; a folder is made for ours alone, not for a name that was typed.
 
-    Raises OSError if it can't be written.
+    Raises OSError if it can't be written; a pipe is not waited for.
     """
     if make_folder:
         path.parent.mkdir(parents=True, exist_ok=True)
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            raise OSError(errno.ENXIO, "it is a pipe that nobody reads", str(path)) from None
+        raise
+    os.set_blocking(log, True)
+    return log
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ terminal. Widths are terminal cells, not characters.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from dataclasses import dataclass
 from enum import StrEnum
@@ -129,15 +130,22 @@ ASCII = Glyphs(
 
 _SPACES = {"Zl", "Zp"}
 _GONE = {"Cc", "Cf"}
+_WIDTHS = re.compile("[\u180b-\u180d\u180f\u20e3\ufe00-\ufe0f\U0001f3fb-\U0001f3ff\U000e0100-\U000e01ef]")
+"""What changes how wide the character before it is: variation selectors, skin tones and the key cap. Terminals and
+multiplexers differ in whether they do it, and the cells behind would be off."""
+_FLAG_LETTERS = {0x1F1E6 + number: chr(ord("A") + number) for number in range(26)}
+"""Two of them are a flag of two cells in one terminal, and of four in another one."""
 
 
 def clean(text: str, glyphs: Glyphs = UNICODE) -> str:
-    """The text with nothing in it that acts on a terminal: control and direction characters are left out.
+    """The text with nothing in it that acts on a terminal: control and direction characters are left out, and those
+    that change the width of others.
 
     Line breaks and tabs become blanks. A lone surrogate, which can't be written to a terminal, becomes U+FFFD.
     """
     if text.isascii() and text.isprintable():
         return text
+    text = _WIDTHS.sub("", text).translate(_FLAG_LETTERS)
     kept = "".join(_clean_character(character) for character in text)
     return kept.encode("ascii", "replace").decode() if glyphs.ascii else kept
 
@@ -154,7 +162,7 @@ def _clean_character(character: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """The text with every character that `clean` leaves out or changes written out, as in \\x1b and \\n.
+    """The text with every character that acts on a terminal written out, as in \\x1b and \\n.
 
     For what leaves the screen: a pasted line break runs a command, and a terminal obeys a file that is printed.
     """
@@ -268,6 +276,16 @@ def wrap(text: str, width: int) -> list[str]:
             rows.append(row)
             row = word
     return [*rows, row] if row or not rows else rows
+
+
+def fold(text: str, width: int) -> list[str]:
+    """The text in rows of at most `width` cells, with all its blanks: what a program is written in."""
+    rows = []
+    while width_of(text) > width > 0:
+        row = _head(text, width)
+        rows.append(row)
+        text = text[len(row) :]
+    return [*rows, text]
 
 
 def _head(word: str, width: int) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from emmy_tui import format as fmt
 from emmy_tui.knob_words import ACF_DIGITS, in_order, long_words, value_text
 from emmy_tui.predicting import Predictions, time_beside
-from emmy_tui.text import Glyphs, Line, Tone, clean, left, wrap
+from emmy_tui.text import Glyphs, Line, Tone, clean, fold, left, wrap
 from engine.codegen import KernelSource, illegal_because, render
 from engine.deploy import measuring_command
 from engine.ir import GraphError
@@ -20,6 +20,8 @@ from engine.store import Candidate, Store, StoreError
 from engine.vocabulary import Context, Schedule, Target
 
 LABEL = 14
+DETAIL_WIDEST = 120
+"""Cells of a row in full, where the screen has them."""
 NO_SOURCE = "This kernel was imported from another tuner, which keeps its source: there is none to show here."
 
 
@@ -136,7 +138,8 @@ def detail_lines(detail: Detail, width: int, glyphs: Glyphs) -> list[Line]:
     if detail.why_none:
         return [*lines, *([(text, Tone.BAD)] for text in wrap(clean(detail.why_none, glyphs), width))]
     lines.append([("Generated Triton source", Tone.HEAD)])
-    lines += [[(clean(text.expandtabs(4), glyphs), Tone.PLAIN)] for text in detail.source.splitlines()]
+    for text in detail.source.splitlines():
+        lines += [[(row, Tone.PLAIN)] for row in fold(clean(text.expandtabs(4), glyphs), width)]
     return lines
 
 

@@ -120,7 +120,7 @@ class Verbs(App[None]):
             )
 
     def action_help(self) -> None:
-        self.push_screen(Help(self.view, self.now, min(110, self.size.width - 4)))
+        self.push_screen(Help(self.view, self.now))
 
     def action_toggle_theme(self) -> None:
         self.theme = theme_after(self.current_theme, self.look.theme)
@@ -227,6 +227,7 @@ class Verbs(App[None]):
 
     def choose_kernel(self, key: str) -> None:
         """Show this kernel in curve, tree and variants."""
+        self.desk.leave()
         self.view.chosen = key
         for tab in self.tabs.values():
             tab.choose_kernel()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from emmy_tui.action import LIVE
-from emmy_tui.actions import Keys
+from emmy_tui.actions import Keys, key_named
 from emmy_tui.run_clock import RunClock
 from emmy_tui.source import Mode
 from emmy_tui.text import UNICODE, Glyphs
@@ -58,6 +58,10 @@ class View:
     unwritable: str = ""
     heard_s: float | None = None
     lost: bool = False
+
+    def key(self, action: str) -> str:
+        """What a sentence calls the key of an action: the one that a person has for it now."""
+        return key_named(action, self.keys)
 
     @property
     def kernel(self) -> KernelRow | None:

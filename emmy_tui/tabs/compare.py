@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -19,7 +20,7 @@ from emmy_tui.dialogs import Dialog, Reading, TextPanel
 from emmy_tui.export import Record, ask_format
 from emmy_tui.knob_words import long_words
 from emmy_tui.outlet import Outlet
-from emmy_tui.prompt import Prompt
+from emmy_tui.prompt import ask_file
 from emmy_tui.tabs.tab import Tab, tab_bindings
 from emmy_tui.text import Glyphs, Line, Tone, clean, crop, left, wrap
 from emmy_tui.view import View
@@ -28,6 +29,8 @@ from emmy_tui.widgets.panel import ListPanel, Panel
 from engine.store import Store, StoredRun
 
 SIDES_LINES = 5
+WIDEST_LIST = 1000
+"""Cells: a run is named as far as there is room."""
 
 
 class CompareTab(Tab):
@@ -70,7 +73,7 @@ class CompareTab(Tab):
         self.choice = Choice()
 
     def ask(self) -> None:
-        self.ask_for_rows(self._desk, read_comparison(self.choice), self._found, self._none)
+        self.ask_for_rows(self._desk, read_comparison(self.choice), self._found, self._none, about=self.choice)
 
     def _found(self, comparison: Comparison) -> None:
         self.list.show(comparison)
@@ -84,7 +87,7 @@ class CompareTab(Tab):
             self.choice = choice
             self._found(comparison)
 
-        self.ask_for_rows(self._desk, read_comparison(choice), found, self._outlet.warn, again=False)
+        self.ask_for_rows(self._desk, read_comparison(choice), found, self._outlet.warn, again=False, about=choice)
 
     def _none(self, sentence: str) -> None:
         self.list.forget(sentence)
@@ -115,30 +118,24 @@ class CompareTab(Tab):
                 self.ask()
 
         def show(runs: list[tuple[StoredRun, str]]) -> None:
-            self.app.push_screen(RunChoice(self.view, runs, side, self.app.size.width - 6), chosen)
+            self.app.push_screen(RunChoice(self.view, runs, side), chosen)
 
         self._desk.ask("runs", read, show, self._outlet.warn, opens=True)
 
     def action_open_other(self) -> None:
         """Type the file of a second database, in which B is; nothing typed goes back to one."""
 
-        def named(text: str | None) -> None:
-            if text is not None:
-                path = Path(text.strip()).expanduser() if text.strip() else None
-                self._try(Choice(self.choice.a, "", path))
-
-        def judge(text: str) -> str:
-            path = Path(text.strip()).expanduser()
-            return "" if not text.strip() or path.is_file() else f"{path} is no file"
+        def named(path: Path | None) -> None:
+            self._try(Choice(self.choice.a, "", path))
 
         before = str(self.choice.other) if self.choice.other else ""
         hint = "the database that B is in; nothing means this one; enter takes it, esc leaves"
-        self.app.push_screen(Prompt(self.view, "Compare with the database", text=before, hint=hint, judge=judge), named)
+        ask_file(self.app, self.view, "Compare with the database", named, self._outlet.warn, text=before, hint=hint)
 
     def action_swap(self) -> None:
         """A becomes B, and B becomes A."""
         one, choice = self.list.comparison, self.choice
-        if one is None:
+        if one is None or self.must_wait(self._outlet):
             return
         if choice.other is None:
             self.choice = Choice(one.b.run.id, one.a.run.id)
@@ -170,13 +167,16 @@ class CompareTab(Tab):
 
     def on_compare_list_opened(self, message: CompareList.Opened) -> None:
         message.stop()
-        width = max(30, min(100, self.app.size.width - 6))
-        self.app.push_screen(Reading(self.view, pair_lines(message.pair, width, self.view.glyphs), "A and B"))
+        if not self.must_wait(self._outlet):
+            lines = partial(pair_lines, message.pair, glyphs=self.view.glyphs)
+            self.app.push_screen(Reading(self.view, lines, "A and B", widest=100))
 
     def on_list_panel_moved(self, message: ListPanel.Moved) -> None:
         message.stop()
 
     def action_export(self) -> None:
+        if self.must_wait(self._outlet):
+            return
         records = [pair_record(pair) for pair in self.list.ordered()]
         ask_format(self.app, self.view, self._outlet, "comparison", lambda then: then(records))
 
@@ -235,14 +235,17 @@ class RunChoice(Dialog):
         Binding("escape,q", "answer", show=False),
     ]
 
-    def __init__(self, view: View, runs: Sequence[tuple[StoredRun, str]], side: str, width: int) -> None:
+    def __init__(self, view: View, runs: Sequence[tuple[StoredRun, str]], side: str) -> None:
         self._runs = [run for run, _ in runs]
         glyphs = view.glyphs
-        texts = (
+        texts = [
             f"{run.id[:8]}  {fmt.moment(run.started_at)}  {state:9}  {run.target}  {run.gpu}" for run, state in runs
-        )
-        lines: list[Line] = [[(crop(clean(text, glyphs), max(20, width), glyphs), Tone.PLAIN)] for text in texts]
-        super().__init__(RunList(view, lines, f"Run {side}", "enter takes it"))
+        ]
+
+        def lines(width: int) -> list[Line]:
+            return [[(crop(clean(text, glyphs), width, glyphs), Tone.PLAIN)] for text in texts]
+
+        super().__init__(RunList(view, lines, f"Run {side}", "enter takes it", WIDEST_LIST))
 
     def action_take(self) -> None:
         if self._runs:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -18,7 +19,7 @@ from emmy_tui.forbidding import Corner, CornerChoice, Forbidding, ForbidQuestion
 from emmy_tui.knob_words import value_text
 from emmy_tui.outlet import Outlet
 from emmy_tui.tabs.tab import Tab, tab_bindings
-from emmy_tui.variant_detail import Detail, detail_lines, read_detail
+from emmy_tui.variant_detail import DETAIL_WIDEST, Detail, detail_lines, read_detail
 from emmy_tui.view import View
 from emmy_tui.widgets.cluster_list import ClusterDetail, ClusterList
 from emmy_tui.widgets.panel import ListPanel, Panel
@@ -121,13 +122,19 @@ class FailuresTab(Tab):
             self.place_panels()
         self.detail.focus_rows()
 
+    def action_close_cluster(self) -> None:
+        if self.zoomed:
+            self.zoomed = "clusters"
+            self.place_panels()
+        self.list.focus()
+
     def on_cluster_detail_row_opened(self, message: ClusterDetail.RowOpened) -> None:
         message.stop()
         self._desk.ask("detail", _read_failed(message.row), self._open, self._outlet.warn, opens=True)
 
     def _open(self, detail: Detail) -> None:
-        width = max(30, min(120, self.app.size.width - 6))
-        self.app.push_screen(Reading(self.view, detail_lines(detail, width, self.view.glyphs), "Failed candidate"))
+        lines = partial(detail_lines, detail, glyphs=self.view.glyphs)
+        self.app.push_screen(Reading(self.view, lines, "Failed candidate", widest=DETAIL_WIDEST))
 
     def _corners_found(self, corners: Sequence[ForbiddenCorner]) -> None:
         self._corners = corners
@@ -146,8 +153,7 @@ class FailuresTab(Tab):
                 if answer:
                     self._forbidding.forbid(corner, whole_families=answer == "families")
 
-            width = max(30, min(90, self.app.size.width - 8))
-            self.app.push_screen(ForbidQuestion(self.view, corner, width), answered)
+            self.app.push_screen(ForbidQuestion(self.view, corner), answered)
 
         self._desk.ask("corner", read_corner(cluster), ask, self._outlet.warn, opens=True)
 
@@ -163,10 +169,7 @@ class FailuresTab(Tab):
                 self._forbidding.allow(chosen)
 
         writable = self.app.now.writable  # type: ignore[attr-defined]
-        width = self.app.size.width - 6
-        self.app.push_screen(
-            CornerChoice(self.view, corners, self._forbidding.names, width, writable=writable), answered
-        )
+        self.app.push_screen(CornerChoice(self.view, corners, self._forbidding.names, writable=writable), answered)
 
     def action_export(self) -> None:
         records = [cluster_record(cluster) for cluster in self.list.clusters]

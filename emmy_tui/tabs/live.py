@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -259,8 +260,9 @@ class LiveTab(Tab):
         self._steering.list_acts(self.app)
 
     def action_why(self) -> None:
-        lines = why_lines(self.view, max(30, min(100, self.app.size.width - 6)))
-        self.app.push_screen(Reading(self.view, lines, "Why"))
+        self.app.push_screen(
+            Reading(self.view, partial(why_lines, self.view, node_name=self.view.node), "Why", widest=100)
+        )
 
     def on_list_panel_moved(self, message: ListPanel.Moved) -> None:
         message.stop()

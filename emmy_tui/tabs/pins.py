@@ -26,7 +26,7 @@ from emmy_tui.outlet import Outlet
 from emmy_tui.pin_file import import_pins, pins_text
 from emmy_tui.pin_watch import PinWatch
 from emmy_tui.pinning import Pinnable, Pinning, author, read_pinnable
-from emmy_tui.prompt import Prompt
+from emmy_tui.prompt import Prompt, ask_file
 from emmy_tui.sharing import FRAME, LEAST, Box, shared
 from emmy_tui.source import Again
 from emmy_tui.steering import Steering
@@ -263,7 +263,7 @@ class PinsTab(Tab):
         glyphs = self.view.glyphs
         pin, suggested, deploys = self.list.current(), self.suggestions.current(), self.deploys.current()
         if self._last == "suggestions" and suggested is not None:
-            return "Suggestion", suggestion_detail(suggested, width, glyphs)
+            return "Suggestion", suggestion_detail(suggested, width, glyphs, self.view.key)
         if (self._last == "deploys" or pin is None) and deploys is not None:
             return "What decides", deploy_detail(deploys, width, glyphs)
         return "Pin", pin_detail(pin, width, glyphs) if pin is not None else []
@@ -282,9 +282,9 @@ class PinsTab(Tab):
     def on_list_panel_entered(self, message: ListPanel.Entered) -> None:
         """Enter: the row in full, where the panel below may be too low for it."""
         message.stop()
-        title, lines = self._detail(max(30, min(120, self.app.size.width - 6)))
+        title, lines = self._detail(self.size.width)
         if lines:
-            self.app.push_screen(Reading(self.view, lines, title))
+            self.app.push_screen(Reading(self.view, lambda width: self._detail(width)[1], title, widest=120))
 
     def action_pin(self) -> None:
         """Type knob values: of the row under the cursor, else of the kernel that the Live and Variants tabs show."""
@@ -296,7 +296,7 @@ class PinsTab(Tab):
             def type_it(pinnable: Pinnable) -> None:
                 self._type(pinnable, offered)
 
-            self._desk.ask("pinnable", read_pinnable(key), type_it, self._outlet.warn, opens=True)
+            self._desk.ask("pinnable", read_pinnable(key), type_it, self._outlet.warn, opens=True, typed=True)
 
     def _type(self, pinnable: Pinnable, offered: Schedule | None) -> None:
         kernel = pinnable.kernel
@@ -314,7 +314,7 @@ class PinsTab(Tab):
             return f"{said} (ctrl+u empties the line)" if said and text and typed.startswith(text) else said
 
         hint = "legal; enter pins it; ctrl+u empties the line: knobs left away are the best one's; # begins a note"
-        hint += "; [ and ]: another kernel"
+        hint += f"; {self.view.key('previous_kernel')} and {self.view.key('next_kernel')}: another kernel"
         self.app.push_screen(Prompt(self.view, label, text=text, hint=hint, judge=judge), typed)
 
     def action_unpin(self) -> None:
@@ -358,13 +358,14 @@ class PinsTab(Tab):
         self._desk.ask("export", pins_text, lambda text: self._outlet.write("pins", {"json": text}), self._outlet.warn)
 
     def action_import_pins(self) -> None:
-        def named(text: str | None) -> None:
-            if text and text.strip():
-                path = Path(text.strip()).expanduser()
-                self._desk.write(import_pins(path, author()), self._imported, self._outlet.warn)
+        def named(path: Path | None) -> None:
+            if path is not None:
+                what = f"the pins of {path.name}"
+                self._desk.write(import_pins(path, author()), self._imported, self._outlet.warn, what=what)
 
-        hint = "a JSON file that e wrote on this tab; enter pins what fits, esc leaves"
-        self.app.push_screen(Prompt(self.view, "Import pins from the file", hint=hint), named)
+        wrote = self.view.key("export")
+        hint = f"a JSON file that {wrote} wrote on this tab; enter pins what fits, esc leaves"
+        ask_file(self.app, self.view, "Import pins from the file", named, self._outlet.warn, hint=hint)
 
     def _imported(self, imported: Received) -> None:
         text = f"{len(imported.pins)} pinned"

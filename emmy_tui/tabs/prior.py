@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
@@ -21,6 +22,7 @@ from emmy_tui.widgets.prior_panels import Importance, ResidualList, Scatter, Tru
 from engine.store import Store
 
 if TYPE_CHECKING:
+    from emmy_tui.prior_reading import PriorReading
     from engine.deploy import PriorReport
     from engine.deploy.prior_report import KernelTrust
 
@@ -28,10 +30,18 @@ TRUST_LINES, PLOT_LINES = 5, 7
 BOTH_LISTS_FROM = 120
 
 
-def _question(store: Store) -> PriorReport:
-    from emmy_tui.prior_reading import read_report
+class _Asked:
+    """One question for the report, that is put again until its reading is over."""
 
-    return read_report(store)
+    def __init__(self) -> None:
+        self._reading: PriorReading | None = None
+
+    def __call__(self, store: Store) -> PriorReport | None:
+        from emmy_tui.prior_reading import PriorReading
+
+        if self._reading is None:
+            self._reading = PriorReading()
+        return self._reading.go_on(store)
 
 
 class PriorTab(Tab):
@@ -54,6 +64,7 @@ class PriorTab(Tab):
         self._opened = "ranked"
         """The panel that the tab key led to: where there is little room, it is the one that is seen."""
         self._report: PriorReport | None = None
+        self._asked = _Asked()
 
     def compose(self) -> ComposeResult:
         with Vertical():
@@ -137,10 +148,19 @@ class PriorTab(Tab):
         self.scatter.kernel = ""
 
     def ask(self) -> None:
-        self.ask_for_rows(self._desk, _question, self._found, self._none)
+        self._asked = _Asked()
+        self._go_on(self._asked)
 
-    def _found(self, report: PriorReport) -> None:
-        self._show(report, "")
+    def _go_on(self, asked: _Asked) -> None:
+        """Put a question, or put it again behind what was asked since: a long reading holds up no other one."""
+
+        def found(report: PriorReport | None) -> None:
+            if report is not None:
+                self._show(report, "")
+            elif asked is self._asked:
+                self._go_on(asked)
+
+        self.ask_for_rows(self._desk, asked, found, self._none)
 
     def _none(self, sentence: str) -> None:
         self._show(None, sentence)
@@ -172,8 +192,7 @@ class PriorTab(Tab):
 
     def action_trained(self) -> None:
         if self._report is not None:
-            width = max(30, min(110, self.app.size.width - 6))
-            lines = trained_lines(self._report, width, self.view.glyphs)
+            lines = partial(trained_lines, self._report, glyphs=self.view.glyphs)
             self.app.push_screen(Reading(self.view, lines, "Trained on"))
 
     def action_export(self) -> None:
@@ -190,6 +209,7 @@ def trust_record(one: KernelTrust) -> Record:
         "shape": one.shape,
         "gpu": one.gpu,
         "rows": one.rows,
+        "measured": one.measured,
         "spearman": one.learned.spearman,
         "cold_spearman": one.cold.spearman if one.cold else None,
         "winner_rank": one.learned.winner_rank,

@@ -12,6 +12,7 @@ from textual.events import DescendantFocus
 from emmy_tui.action import Row
 from emmy_tui.actions import BY_NAME, bindings
 from emmy_tui.desk import Desk
+from emmy_tui.outlet import Outlet
 from emmy_tui.text import plain
 from emmy_tui.view import View
 from emmy_tui.widgets.panel import ListPanel, Panel
@@ -38,6 +39,9 @@ class Tab(Container):
         self._focused_last = ""
         self._waiting = False
         """Whether the database was asked for the rows and has not answered yet."""
+        self._about: object = None
+        self._answered_about: object = None
+        """What the newest question for rows is about, and what the rows that are seen are."""
 
     @property
     def panels(self) -> dict[str, Panel]:
@@ -68,9 +72,21 @@ class Tab(Container):
         return False
 
     @property
+    def behind(self) -> bool:
+        """Whether the rows that are seen are of another kernel, filter or order than is meant by now: what is pressed
+        then is not meant for them."""
+        return self._about != self._answered_about
+
+    def must_wait(self, outlet: Outlet) -> bool:
+        """Whether the rows that are meant are not seen yet; says so."""
+        if self.behind:
+            outlet.warn("the rows are still being read")
+        return self.behind
+
+    @property
     def reading(self) -> bool:
         """Whether the rows of the tab's list are still on their way."""
-        return self._waiting and not self.items
+        return (self._waiting or self.behind) and not self.items
 
     @property
     def focused_lines(self) -> int:
@@ -86,14 +102,16 @@ class Tab(Container):
         failed: Callable[[str], None],
         *,
         again: bool = True,
+        about: object = None,
     ) -> None:
-        """Put the question for the rows of the list, as `Desk.ask` does; until its answer the tab may be `reading`."""
-        self._waiting = True
-        desk.ask(self.id or "", question, self._answered(then), self._answered(failed), again=again)
+        """Put the question for the rows of the list, as `Desk.ask` does; until its answer the tab may be `reading`, and
+        `behind` where it is about something else than the one before."""
+        self._waiting, self._about = True, about
+        desk.ask(self.id or "", question, self._answered(then, about), self._answered(failed, about), again=again)
 
-    def _answered(self, then: Callable[[T], None]) -> Callable[[T], None]:
+    def _answered(self, then: Callable[[T], None], about: object) -> Callable[[T], None]:
         def answered(answer: T) -> None:
-            self._waiting = False
+            self._waiting, self._answered_about = False, about
             then(answer)
 
         return answered
@@ -167,7 +185,7 @@ class Tab(Container):
         """Let the panel with the focus say which others the tab key leads to, that there is no room for."""
         names = [plain(self.panels[name].title()) for name in self.reachable() if not self.panels[name].display]
         for panel in self.panels.values():
-            panel.left_out = f"tab: {', '.join(names)}" if names else ""
+            panel.left_out = f"{self.view.key('focus_next_panel')}: {', '.join(names)}" if names else ""
 
     def open_panel(self, name: str) -> None:
         """Make a panel seen that is to get the focus, where it is left out for want of room."""

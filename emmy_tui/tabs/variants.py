@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 
 from emmy_tui.action import VARIANTS, Row
-from emmy_tui.assembling import assembly_lines, compiled, missing_compiler, read_compilable
 from emmy_tui.desk import Desk
 from emmy_tui.dialogs import Reading
 from emmy_tui.export import Record, ask_format, candidate_record
@@ -24,37 +25,23 @@ from emmy_tui.prompt import Prompt
 from emmy_tui.source import Again
 from emmy_tui.steering import Steering
 from emmy_tui.tabs.tab import Tab, tab_bindings
-from emmy_tui.text import Line
-from emmy_tui.variant_asking import copy_command, show_why
-from emmy_tui.variant_detail import Detail, compare_lines, detail_lines, read_detail
+from emmy_tui.variant_asking import assemble, copy_command, open_detail, show_why
+from emmy_tui.variant_detail import Detail, compare_lines, read_detail
 from emmy_tui.variant_query import Found, pages, read_found
 from emmy_tui.verdicts import read_verdict
 from emmy_tui.view import View
 from emmy_tui.widgets.kernel_name import kernel_name, known_name
 from emmy_tui.widgets.panel import ListPanel, Panel
 from emmy_tui.widgets.variant_list import SORTS, Shown, VariantList, sort_of
-from engine.deploy import Listed
 from engine.snapshot import KernelRow
 from engine.store import Candidate, CandidateQuery, Store
-from engine.vocabulary import Schedule, Target
+from engine.vocabulary import Schedule
 
 FRESH_S = 2.0
 """While a run writes, the rows are asked for again at most this often."""
 WATCH_S = 0.5
 """How often it is asked whether other pins are in force."""
 EXPORT_LIMIT = 100_000
-
-
-CODE = "code"
-
-
-class VariantReading(Reading):
-    """A variant in full, from which its machine code is asked for."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("a", f"answer('{CODE}')", show=False)]
-
-    def __init__(self, view: View, lines: Sequence[Line]) -> None:
-        super().__init__(view, lines, "Variant", "a counts PTX and SASS  esc closes")
 
 
 class VariantsTab(Tab):
@@ -101,13 +88,19 @@ class VariantsTab(Tab):
     @property
     def row(self) -> Row:
         row = self.list.current_row()
-        if row is None:
-            return Row(pinned=False)
+        if row is None or self.behind:
+            return Row()
         return Row(self._called(row), (row.kernel, row.context) in self._pinned)
 
     @property
+    def behind(self) -> bool:
+        kernel = self.kernel_here()
+        turned = not self._filter.kernel_text and (kernel.kernel if kernel else "") != self._kernel
+        return turned or super().behind
+
+    @property
     def contexts(self) -> int:
-        return len(self._contexts)
+        return 2 if self.behind else len(self._contexts)
 
     @property
     def filtered(self) -> bool:
@@ -146,12 +139,15 @@ class VariantsTab(Tab):
         version = self.view.snapshot.versions.get("log", 0)
         if key != self._kernel or (version != self._log_version and time.monotonic() - self._asked_at > FRESH_S):
             self.ask()
+        if self.list.counting:
+            self.list.repaint()
         self._pin_watch.look()
 
     def ask(self) -> None:
         """Put the query as it stands."""
         kernel = self.kernel_here()
         if kernel is None and not self._filter.kernel_text:
+            self._kernel, self._about, self._answered_about = "", None, None
             self.list.forget("No kernel yet")
             return
         key = kernel.kernel if kernel else ""
@@ -169,7 +165,17 @@ class VariantsTab(Tab):
         label = f"kernels {self._filter.kernel_text}" if self._filter.kernel_text else name
         question = read_found(query, self._filter.predicted, self.list.predictions, with_knobs=moved or self._blank)
         self._blank = self._blank or moved
-        self.ask_for_rows(self._desk, question, lambda found: self._found(found, query, label), self._none)
+        asked = (query, self._filter.predicted)
+        shown = Shown(query.sort, query.descending, self._filter_text, label, "", bool(query.kernel_text))
+
+        def answered(found: Found) -> None:
+            self._found(found, query, shown)
+            if self._about == asked:  # the context that the newest was; it is asked for by its key from now on
+                placed = replace(query, context="" if query.kernel_text else found.context)
+                self._about = self._answered_about = (placed, self._filter.predicted)
+
+        self.ask_for_rows(self._desk, question, answered, self._none, about=asked)
+        self.list.counting = self._filter_text if self.behind else ""
 
     def _pins_seen(self, before: tuple[int, ...] | None, now: tuple[int, ...]) -> None:
         if before is not None and now != before:
@@ -179,7 +185,7 @@ class VariantsTab(Tab):
         self.list.forget(sentence)
         self.app.paint_frame()  # type: ignore[attr-defined]
 
-    def _found(self, found: Found, query: CandidateQuery, label: str) -> None:
+    def _found(self, found: Found, query: CandidateQuery, shown: Shown) -> None:
         self._pinned = found.pinned
         if found.knobs is not None and query.kernel == self._kernel:
             self._knobs, self._blank = found.knobs, False
@@ -188,11 +194,7 @@ class VariantsTab(Tab):
         gpus = {key: gpu for key, gpu, _ in found.contexts}
         place = [key for key, _, _ in found.contexts].index(found.context) + 1 if found.context in gpus else 0
         gpu = gpus.get(found.context, "") + (f" ({place} of {len(gpus)})" if len(gpus) > 1 else "")
-        several = bool(query.kernel_text)
-        self.list.show(
-            found.numbers,
-            Shown(query.sort, query.descending, self._filter_text, label, "" if several else gpu, several, found.why),
-        )
+        self.list.show(found.numbers, replace(shown, gpu="" if shown.several else gpu, why=found.why))
         self.app.paint_frame()  # type: ignore[attr-defined]
 
     def action_filter(self) -> None:
@@ -239,6 +241,9 @@ class VariantsTab(Tab):
         self.ask()
 
     def action_next_context(self) -> None:
+        self._with_rows(self._next_context)
+
+    def _next_context(self) -> None:
         keys = [key for key, _, _ in self._contexts]
         self._own_context = keys[(keys.index(self._own_context) + 1) % len(keys)] if self._own_context in keys else ""
         self.ask()
@@ -250,44 +255,28 @@ class VariantsTab(Tab):
     def on_variant_list_opened(self, message: VariantList.Opened) -> None:
         message.stop()
         question = read_detail(message.row, self.list.predictions)
-        self._desk.ask("detail", question, self._open, self._outlet.warn, opens=True)
+        self._with_rows(lambda: self._desk.ask("detail", question, self._open, self._outlet.warn, opens=True))
 
     def _open(self, detail: Detail) -> None:
-        def answered(word: str | None) -> None:
-            if word == CODE:
-                self._assemble(detail.row)
-
-        width = max(30, min(120, self.app.size.width - 6))
-        self.app.push_screen(VariantReading(self.view, detail_lines(detail, width, self.view.glyphs)), answered)
+        open_detail(detail, self.view, self.app, lambda: self._assemble(detail.row))
 
     def action_assemble(self) -> None:
         self._with_row(self._assemble)
 
     def _assemble(self, row: Candidate) -> None:
-        """Compile the row on a thread of its own; what comes of it is shown where a person still looks at the tab."""
-
-        def compile_(read: tuple[Listed, Target]) -> None:
-            listed, target = read
-            if not missing_compiler():
-                self._outlet.say(f"compiling for sm_{target.capability}; this takes some seconds")
-            self._desk.aside(lambda: compiled(listed, target), lambda found: show(found, target), self._outlet.warn)
-
-        def show(found: Listed, target: Target) -> None:
-            if len(self.app.screen_stack) > 1 or self.view.tab != VARIANTS:
-                self._outlet.say("the variant is compiled; a on the Variants tab (2) shows it again")
-                return
-            width = max(30, min(120, self.app.size.width - 6))
-            lines = assembly_lines(found, target, width, self.view.glyphs)
-            self.app.push_screen(Reading(self.view, lines, "Machine code"))
-
-        self._desk.ask("assembly", read_compilable(row), compile_, self._outlet.warn)
+        assemble(row, self.view, self.app, self._desk, self._outlet)
 
     def _with_row(self, act: Callable[[Candidate], None]) -> None:
         row = self.list.current_row()
-        if row is not None:
+        if row is not None and not self.behind:
             act(row)
         elif self.items:
             self._outlet.warn("this row is still being read")
+
+    def _with_rows(self, act: Callable[[], None]) -> None:
+        """For what concerns all rows, or one that was chosen."""
+        if not self.must_wait(self._outlet):
+            act()
 
     def action_mark(self) -> None:
         self._with_row(self._mark)
@@ -296,25 +285,24 @@ class VariantsTab(Tab):
         first = self.list.marked
         if first is None:
             self.list.marked = row
-            self._outlet.say("marked as A; b on another row compares them")
+            self._outlet.say(f"marked as A; {self.view.key('mark')} on another row compares them")
         elif first.number == row.number:
             self.list.marked = None
         else:
 
             def compare(verdict: str) -> None:
-                width = max(30, min(90, self.app.size.width - 6))
-                lines = compare_lines(first, row, verdict, width, self.view.glyphs)
-                self.app.push_screen(Reading(self.view, lines, "A and B"))
+                lines = partial(compare_lines, first, row, verdict, glyphs=self.view.glyphs)
+                self.app.push_screen(Reading(self.view, lines, "A and B", widest=90))
 
             self._desk.ask("verdict", read_verdict(first, row), compare, self._outlet.warn, opens=True)
         self.list.repaint()
 
     def action_copy_knobs(self) -> None:
-        self._with_row(lambda row: self._outlet.copy(long_words(row.schedule), "knobs"))
+        self._with_row(lambda row: self._outlet.copy(long_words(row.schedule), f"knobs of {self._called(row)}"))
 
     def action_copy_command(self) -> None:
         """The command that measures exactly this row; where none does, that of the search, called so."""
-        self._with_row(lambda row: copy_command(row, self._desk, self._outlet))
+        self._with_row(lambda row: copy_command(row, self._called(row), self._desk, self._outlet))
 
     def action_why(self) -> None:
         """Why the search took this row: of its leaf, else of the last branch of the tree on the way to it."""
@@ -359,11 +347,10 @@ class VariantsTab(Tab):
                     self._pin(rows[int(answer)])
 
             writable = self.app.now.writable  # type: ignore[attr-defined]
-            width = max(50, self.app.size.width - 6)
-            self.app.push_screen(FrontChoice(self.view, rows, width, writable=writable), answered)
+            self.app.push_screen(FrontChoice(self.view, rows, writable=writable), answered)
 
-        numbers = self.list.numbers[:EXPORT_LIMIT]
-        self._desk.ask("pareto", read_front(numbers), show, self._outlet.warn, opens=True)
+        question = read_front(self.list.numbers[:EXPORT_LIMIT])
+        self._with_rows(lambda: self._desk.ask("pareto", question, show, self._outlet.warn, opens=True))
 
     def action_retune(self) -> None:
         """The kernel that is shown."""
@@ -380,7 +367,7 @@ class VariantsTab(Tab):
         def ask(then: Callable[[Sequence[Record]], None]) -> None:
             self._desk.ask("export", read, then, self._outlet.warn)
 
-        ask_format(self.app, self.view, self._outlet, "variants", ask)
+        self._with_rows(lambda: ask_format(self.app, self.view, self._outlet, "variants", ask))
 
 
 def _pins_in_force(store: Store) -> tuple[int, ...]:

@@ -125,8 +125,8 @@ class ClusterList(ListPanel):
             self.post_message(self.Opened())
 
 
-def cluster_lines(cluster: FailureCluster, width: int, glyphs: Glyphs) -> list[Line]:
-    """All that is said of a cluster, before its rows."""
+def cluster_lines(cluster: FailureCluster, width: int, glyphs: Glyphs, opens: str) -> list[Line]:
+    """All that is said of a cluster, before its rows; `opens` is the key that opens one."""
     shared = ", ".join(
         f"{knob.name}={value_text(knob.value)} ({fmt.ratio(knob.elsewhere)} of others)" for knob in cluster.shared
     )
@@ -143,7 +143,7 @@ def cluster_lines(cluster: FailureCluster, width: int, glyphs: Glyphs) -> list[L
         texts = [text for part in value.splitlines() for text in wrap(clean(part, glyphs), max(1, width - LABEL))]
         for number, text in enumerate(texts):
             lines.append([(left("" if number else label, LABEL), Tone.DIM), (text, tone)])
-    return [*lines, [], [(f"{fmt.plural(cluster.count, 'row')}; enter opens one", Tone.HEAD)]]
+    return [*lines, [], [(f"{fmt.plural(cluster.count, 'row')}; {opens} opens one", Tone.HEAD)]]
 
 
 def _kernel_text(one: KernelFailures) -> str:
@@ -188,7 +188,8 @@ class ClusterDetail(ListPanel):
     def _lay(self, width: int) -> None:
         if self._width != width:
             self._width = width
-            self._text = cluster_lines(self._cluster, width, self.view.glyphs) if self._cluster else []
+            opens = self.view.key("select")
+            self._text = cluster_lines(self._cluster, width, self.view.glyphs, opens) if self._cluster else []
 
     def count(self) -> int:
         self._lay(self.inner_size.width)

@@ -84,11 +84,14 @@ class Footer(Panel):
         self.covered = False
         """Whether a dialog is open, which has keys of its own."""
         self.said = ""
+        self.waiting = ""
+        """What is said, in place of nothing, as long as it is so."""
         self._tone = Tone.PLAIN
         self._until = 0.0
 
     def lines(self, width: int, height: int) -> list[Line]:
-        sentence: list[Line] = [[(f" {row}", self._tone)] for row in self._rows(width)]
+        tone = self._tone if self.said else Tone.BUSY
+        sentence: list[Line] = [[(f" {row}", tone)] for row in self._rows(width)]
         keys = COVERED if self.covered else footer_line(self.now, width, self.view.keys)
         return [*sentence[: max(0, height - 1)], keys]
 
@@ -99,7 +102,7 @@ class Footer(Panel):
                 self.post_message(self.Pressed(action.name))
 
     def _rows(self, width: int) -> list[str]:
-        text = clean(self.said, self.view.glyphs)
+        text = clean(self.said or self.waiting, self.view.glyphs)
         return wrap(text, max(1, width - 2))[:SAID_LINES] if text else []
 
     def say(self, text: str, *, warns: bool) -> None:

@@ -29,7 +29,7 @@ Entry = tuple[Line, Compile | None]
 
 
 class HealthPanel(ListPanel):
-    """The newest look at everything; the cursor picks a compile that K ends."""
+    """The newest look at everything; the cursor picks a compile to be ended."""
 
     def __init__(self, view: View, *, id: str = "health") -> None:
         super().__init__(view, id=id)
@@ -39,7 +39,8 @@ class HealthPanel(ListPanel):
 
     def note(self) -> Line:
         compiles = self.view.snapshot.compilers
-        return [("K ends the compile under the cursor", Tone.DIM)] if compiles and compiles.numbers else []
+        ends = f"{self.view.key('kill_compile')} ends the compile under the cursor"
+        return [(ends, Tone.DIM)] if compiles and compiles.numbers else []
 
     def empty(self) -> str:
         return "Nothing is known of the machine yet: a run on a GPU reports once a second"

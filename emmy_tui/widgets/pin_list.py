@@ -14,7 +14,6 @@ from engine.measure import apart_margin
 from engine.store import PinStanding, Standing
 
 LABEL = 10
-EMPTY = "Nothing is pinned: p pins knob values that you type; on tab 2, a row"
 _TONES = {Standing.OK: Tone.GOOD, Standing.FAILED: Tone.BAD, Standing.ILLEGAL: Tone.BAD}
 _SHORT = {
     Standing.OK: "ok",
@@ -85,7 +84,8 @@ class PinList(ListPanel):
 
     def empty(self) -> str:
         if self.said or self.view.snapshot.kernels:
-            return self.said or EMPTY
+            pin, rows = self.view.key("pin"), self.view.key("tab_variants")
+            return self.said or f"Nothing is pinned: {pin} pins knob values that you type; on tab {rows}, a row"
         return "Nothing is pinned, and no kernel is known yet"
 
     def count(self) -> int:

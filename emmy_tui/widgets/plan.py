@@ -110,7 +110,7 @@ class PlanPanel(ListPanel):
         texts = decision_rows(row, width, self.view) if self._launches else []
         if row is not None and len(texts) > FOLDED_FROM and not self._unfolded:
             glyphs = self.view.glyphs
-            head = f"decided: {fmt.plural(len(row.decisions), 'answer')}, enter shows all: "
+            head = f"decided: {fmt.plural(len(row.decisions), 'answer')}, {self.view.key('select')} shows all: "
             texts = [crop(head + texts[0].removeprefix("decided: "), max(1, width), glyphs)]
         return [[(text, Tone.ACCENT)] for text in texts]
 

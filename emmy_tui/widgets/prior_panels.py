@@ -63,7 +63,7 @@ class Trust(Told):
             return [[(row, Tone.DIM)] for row in wrap(self.said, max(1, width))]
         learned = f"learned {_number(report.spearman)}   " if report.learned else ""
         numbers = f"rank correlation: {learned}cold {_number(report.cold_spearman)}"
-        counts = f"over {fmt.plural(len(report.kernels), 'kernel')}"
+        counts = f"over {fmt.plural(len(report.kernels), 'kernel')}{_sample_text(report)}"
         lines: list[Line] = [verdict_spans(report), [(f"{numbers}   {counts}", Tone.PLAIN)]]
         if report.problem:
             lines.append([(clean(report.problem, self.view.glyphs), Tone.BAD)])
@@ -71,10 +71,16 @@ class Trust(Told):
             lines.append([(clean(missing, self.view.glyphs), Tone.BUSY)])
         elif report.trained_on:
             fitted = f"{fmt.plural(report.rows, 'row')} of {fmt.plural(len(report.trained_on), 'kernel')}"
-            lines.append([(f"trained on {fitted}: t lists them", Tone.DIM)])
+            lines.append([(f"trained on {fitted}: {self.view.key('trained')} lists them", Tone.DIM)])
         else:
             lines.append([("nothing was trained yet: emmy fit learns from this database", Tone.DIM)])
         return lines
+
+
+def _sample_text(report: PriorReport) -> str:
+    """On how many rows of how many the kernels were judged, where it wasn't on all of them."""
+    sampled = report.sampled
+    return f", {fmt.count(sampled[0])} of {fmt.count(sampled[1])} rows" if sampled else ""
 
 
 def missing_model(view: View, report: PriorReport) -> str:

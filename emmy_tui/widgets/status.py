@@ -47,7 +47,7 @@ def state_spans(view: View) -> Line:
     state = view.state
     word = state.upper() if state in (RunState.PAUSED, RunState.FAILED) else str(state)
     if view.stop_asked_at is not None and view.busy:
-        word = f"stopping {max(0, int(view.now - view.stop_asked_at))}s, ^c exits now"
+        word = f"stopping {max(0, int(view.now - view.stop_asked_at))}s, {view.key('interrupt')} exits now"
     spans: Line = [(word, _STATE_TONES.get(RunState(state), Tone.PLAIN))]
     if view.lost:
         spans = [(WITHOUT_A_WORD, Tone.BUSY)]

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from emmy_tui import format as fmt
+from emmy_tui.action import Named
+from emmy_tui.actions import key_named
 from emmy_tui.knob_words import long_words, short_words
 from emmy_tui.text import Glyphs, Line, Tone, clean, left, right, wrap
 from emmy_tui.view import View
@@ -59,7 +61,7 @@ def suggestion_line(row: Suggested, width: int, glyphs: Glyphs, suffix: str = ""
     return [(text + "  ", Tone.PLAIN), (left(clean(row.one.reason, glyphs), reason, glyphs), Tone.DIM)]
 
 
-def suggestion_detail(row: Suggested, width: int, glyphs: Glyphs) -> list[Line]:
+def suggestion_detail(row: Suggested, width: int, glyphs: Glyphs, key: Named = key_named) -> list[Line]:
     one = row.one
     time = "not timed there"
     if one.us is not None:
@@ -72,7 +74,10 @@ def suggestion_detail(row: Suggested, width: int, glyphs: Glyphs) -> list[Line]:
         "why": (one.reason, Tone.PLAIN),
         "time": (f"{time}; {origin.gpu or 'an unnamed GPU'}, torch {origin.torch}, Triton {origin.triton}", Tone.PLAIN),
         "by": (": ".join(part for part in (by, one.note) if part), Tone.PLAIN),
-        "use": ("the next search tries it first; m measures it now, p pins it here", Tone.DIM),
+        "use": (
+            f"the next search tries it first; {key('measure')} measures it now, {key('pin')} pins it here",
+            Tone.DIM,
+        ),
     }
     lines: list[Line] = []
     for label, (value, tone) in facts.items():

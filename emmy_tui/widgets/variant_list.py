@@ -184,6 +184,8 @@ class VariantList(ListPanel):
         self.shown = Shown()
         self.marked: Candidate | None = None
         self.said = "Reading the database"
+        self.counting = ""
+        """The filter whose rows are being counted, while the rows of the one before are seen."""
         self._desk = desk
         self._rows: dict[int, Candidate] = {}
         self._predicted: dict[int, float] = {}
@@ -200,15 +202,16 @@ class VariantList(ListPanel):
 
     def note(self) -> Line:
         glyphs = self.view.glyphs
-        text = fmt.plural(len(self.numbers), "row")
-        if not self.shown.filter_text:
+        text = "counting" if self.counting else fmt.plural(len(self.numbers), "row")
+        wanted = self.counting or self.shown.filter_text
+        if not wanted:
             first = f"{order_text(self.shown)} {glyphs.dot} " if self.size.width >= BY_FROM else ""
             return [(first + text, Tone.DIM)] if self.numbers else []
         count = f"{glyphs.dot} {text}"
         room = self.inner_size.width - line_width(self.title()) - len(count) - 8
         if room < FILTER_FROM:
             return [(f"/ {count}", Tone.DIM)]
-        return [(f"/ {crop(clean(self.shown.filter_text, glyphs), room, glyphs)} ", Tone.ACCENT), (count, Tone.DIM)]
+        return [(f"/ {crop(clean(wanted, glyphs), room, glyphs)} ", Tone.ACCENT), (count, Tone.DIM)]
 
     def empty(self) -> str:
         return self.said
@@ -271,11 +274,12 @@ class VariantList(ListPanel):
         before = self.current()
         height = self.cursor - self.top
         same_order = (shown.sort, shown.descending) == (self.shown.sort, self.shown.descending)
-        self.numbers, self.shown = numbers, shown
+        self.numbers, self.shown, self.counting = numbers, shown, ""
         self._rows.clear()
         self._predicted.clear()
         self._asked = frozenset()
-        away = f"{shown.why}; esc shows all" if shown.why else "No row passes the filter; esc takes it away"
+        key = self.view.key("clear_filter")
+        away = f"{shown.why}; {key} shows all" if shown.why else f"No row passes the filter; {key} takes it away"
         self.said = away if shown.filter_text else "Nothing was measured yet"
         at_the_top = self.cursor == 0 and not same_order
         if before is not None and not at_the_top and (same_order or before in numbers):
@@ -287,7 +291,7 @@ class VariantList(ListPanel):
 
     def forget(self, sentence: str) -> None:
         """There is nothing to show, and why."""
-        self.numbers, self.said = array("q"), sentence
+        self.numbers, self.said, self.counting = array("q"), sentence, ""
         self.repaint()
 
     def current(self) -> int | None:

@@ -58,33 +58,25 @@ if how == "hang":
 if how == "thread":
     begin = threading.Thread(target=hang, daemon=True).start
     source.close = hang
-if how == "engine":
+from functools import partial
+from tests.session import works
+WORKS = {
+    "engine": works.breaks,
+    "compile": partial(works.compiles, Path(sys.argv[2] + ".folder")),
+    "noise": works.noisy,
+    "waits": partial(works.waits, Path(sys.argv[2] + ".engine")),
+}
+
+def open_session(options):
     from emmy_tui.source import Mode, SessionSource
-    from engine.session import TuningSession
+    from engine.session import SeparateSession, TuningSession
     from engine.tune import Settings
 
-    def broken(host):
-        raise RuntimeError("the engine broke on purpose")
+    def session():
+        return SeparateSession(TuningSession(WORKS[how], Settings()), log=options.log)
 
-    open_broken = lambda: SessionSource(lambda: TuningSession(broken, Settings()), Mode.LIVE, "a program", "x.db")
-if how == "compile":
-    from engine.measure.compile_pool import CompileLimits, CompilePool
-    from engine.measure.process import Nursery
-    from engine.vocabulary import Target
-    from tests.runtime.sources import add_source
-    from tests.measure.rig import script
+    return SessionSource(session, Mode.LIVE, "a program", "x.db")
 
-    def begin():
-        nursery = Nursery()
-        pool = CompilePool(nursery, script("fake_compiler"), 1, CompileLimits())
-        pool.submit(add_source("compile-hang"), Target(), 3)
-
-        def close():
-            pool.close()
-            nursery.close()
-
-        source.close = close
-        Path(sys.argv[2] + ".folder").write_text(str(nursery.folder))
 if how == "loading":
     def begin():
         Path(sys.argv[2] + ".loading").touch()
@@ -114,7 +106,7 @@ if how == "fail":
 def open_source(options):
     begin()
     Path(sys.argv[2] + ".pid").write_text(str(os.getpid()))
-    return open_broken() if how == "engine" else source
+    return open_session(options) if how in WORKS else source
 
 main.open_source = open_source
 sys.exit(main.main(["x.db", "--log-file", sys.argv[2]]))
@@ -139,6 +131,12 @@ class Terminal:
         while wanted not in self.output:
             assert time.monotonic() < ends, self.output[-500:]
             self._read(0.1)
+
+    def read_on(self, seconds: float) -> None:
+        """Whatever comes for so long."""
+        ends = time.monotonic() + seconds
+        while time.monotonic() < ends:
+            self._read(0.05)
 
     def _read(self, seconds: float) -> bool:
         if not select.select([self.master], [], [], seconds)[0]:

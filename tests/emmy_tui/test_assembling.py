@@ -58,7 +58,7 @@ def test_without_a_compiler_one_line_says_what_is_missing(database: Path, monkey
 
 
 async def test_the_key_and_the_dialog_lead_there(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("emmy_tui.tabs.variants.compiled", lambda read, target: assembled(read))
+    monkeypatch.setattr("emmy_tui.variant_asking.compiled", lambda read, target: assembled(read))
     app = over(database)
     async with running(app, (100, 30)) as pilot:
         await press(app, pilot, "2", "a")
@@ -88,7 +88,7 @@ async def test_what_comes_late_does_not_cover_another_tab(database: Path, monkey
         app.call_from_thread(app.action_tab_pins)
         return assembled(read)
 
-    monkeypatch.setattr("emmy_tui.tabs.variants.compiled", late)
+    monkeypatch.setattr("emmy_tui.variant_asking.compiled", late)
     async with running(app, (100, 30)) as pilot:
         await press(app, pilot, "2", "a")
         assert len(app.screen_stack) == 1

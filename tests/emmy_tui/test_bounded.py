@@ -1,46 +1,40 @@
-"""A grouping that can't win is shown as that, and as no failure."""
+"""The Live tab over a run with a grouping that can't win: it is marked so, and its kernels are no rows."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from emmy_tui.text import ASCII, UNICODE, Glyphs, Tone, plain
-from emmy_tui.view import View
-from emmy_tui.why import why_lines
-from emmy_tui.widgets.event_log import entries, entry_line
-from emmy_tui.widgets.search_tree import node_mark
-from engine.cli.structure import explored_text
-from engine.events import GroupingScored, GroupingsExplored, NodeOpened, NodeState, NodeVisited
-from engine.snapshot import Snapshot, apply
-
-REASON = "can't win: its kernels take 95.5 us at least, those of the best grouping 65.0 us"
+from emmy_tui.database_source import DatabaseSource
+from engine.store import Store
+from tests.emmy_tui.looking import application, running, screen_text
+from tests.tune.test_bounding import SLOW_MEMORY, near_the_floor, tuned
 
 
-@pytest.fixture
-def snapshot() -> Snapshot:
-    """The outer tree of two groupings, one of which can't win."""
-    seen = Snapshot()
-    for name, parent, label in (("outer", "", ""), ("won", "outer", "SPLIT=no"), ("left", "outer", "SPLIT=yes")):
-        apply(seen, NodeOpened(at=0.0, node=name, parent=parent, kernel="", label=label, prior=0.5, depth=bool(parent)))
-    apply(seen, NodeVisited(at=1.0, node="won", visits=1, best_us=65.0, state=NodeState.MEASURED))
-    apply(seen, NodeVisited(at=2.0, node="left", visits=1, best_us=None, state=NodeState.BOUNDED))
-    apply(seen, GroupingScored(at=2.0, grouping="g2", sum_us=None, reason=REASON, bounded=True))
-    apply(seen, GroupingsExplored(at=3.0, entered=2, failed=0, untried=0, exact=True, reason="every one", bounded=1))
-    return seen
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("bounded")
+    tuned(near_the_floor(SLOW_MEMORY), folder)
+    return folder / "t.db"
 
 
-@pytest.mark.parametrize("glyphs", [UNICODE, ASCII])
-def test_the_tree_and_its_why_say_so(snapshot: Snapshot, glyphs: Glyphs) -> None:
-    text, tone = node_mark(snapshot.nodes["left"], best=False, running=False, glyphs=glyphs)
-    assert text.endswith(" can't win")
-    assert tone is Tone.DIM
-    said = "\n".join(plain(line) for line in why_lines(View(snapshot=snapshot, node="left", glyphs=glyphs), 300))
-    assert "Its score is number" in said
-
-
-def test_the_log_and_the_end_count_it_apart_from_failures(snapshot: Snapshot) -> None:
-    lines = [plain(entry_line(one, snapshot, 200, UNICODE)) for one in entries(list(snapshot.log))]
-    assert any(f"grouping not tuned  {REASON}" in line for line in lines)
-    assert any("2 groupings entered, 0 failed, 1 that can't win, 0 left untried" in line for line in lines)
-    (explored,) = snapshot.explored.values()
-    assert explored_text(explored) == "2 entered, 1 can't win, 0 left untried (every one)"
+async def test_the_run_is_whole_without_the_kernels_that_were_not_tuned(database: Path) -> None:
+    with Store.open(database, read_only=True) as store:
+        first, other = (row.grouping for row in store.recorded_groupings(store.runs()[0].id))
+    app = application(DatabaseSource(database))
+    async with running(app, (170, 50)) as pilot:
+        while "1/1 kernels" not in screen_text(app):
+            await pilot.pause(0.05)
+        snapshot = app.view.snapshot
+        assert set(snapshot.kernels) == set(first.kernel_counts())
+        assert not set(snapshot.kernels) & set(other.kernel_counts())
+        text = screen_text(app)
+        assert "grouping not tuned  can't win: its kernels take" in text
+        assert "2 groupings entered, 0 failed, 1 that can't win" in text
+        bounded = next(node for node in snapshot.nodes.values() if node.state == "bounded")
+        app.live.search_tree.index.open(bounded.parent)
+        app.live.search_tree.top = 0
+        app.live.search_tree.repaint()
+        await pilot.pause()
+        assert "can't win" in next(line for line in screen_text(app).splitlines() if "FUSE_EPILOGUE_0=apart" in line)

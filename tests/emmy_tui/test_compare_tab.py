@@ -129,7 +129,7 @@ async def test_one_run_says_what_to_do(tmp_path: Path) -> None:
     app = over(fill(tmp_path / "tune.db", rows=8))
     async with running(app, (80, 24)) as pilot:
         await press(app, pilot, "5")
-        assert "There is one run only: tune again, or press o" in screen_text(app)
+        assert "There is one run only: tune again, or take" in screen_text(app)
         await press(app, pilot, "e")
         assert "Two runs are compared here; o takes the second one" in app.footer.said
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from emmy_tui.actions import ACTIONS
 from emmy_tui.config import BadConfig, config_text, default_config_file, read_config
+from emmy_tui.key_words import key_name
 from emmy_tui.look import LIGHT, TERMINAL
 from emmy_tui.main import arguments_parser, main
 from emmy_tui.preferences import TABLE, configured, look_of, together
@@ -55,6 +57,16 @@ def test_command_line_over_environment_over_file(tmp_path: Path) -> None:
         ("keys = 3", "[keys] is a table"),
         ('[keys]\nfly = "f"', "[keys] fly is no action"),
         ("[keys]\npin = 3", "[keys] pin is a key or a list of keys"),
+        ('[keys]\nhelp = "crtl+x"', '[keys] help: "crtl+x" is no key (is ctrl+x meant?)'),
+        ('[keys]\nhelp = "zzz"', '[keys] help: "zzz" is no key; keys are written as in f5, ctrl+x, pageup or ?'),
+        ('[keys]\nhelp = "A B"', '[keys] help: "A B" is no key; keys are'),
+        ('[keys]\nhelp = "F5"', '[keys] help: "F5" is no key (is f5 meant?)'),
+        ('[keys]\nhelp = "ctrl+"', '[keys] help: "ctrl+" is no key'),
+        ('[keys]\npin = "f5,q"', '[keys] pin: "f5,q" is no key; several are a list: ["f5", "q"]'),
+        ('[keys]\npin = ["f5", "q"]', "[keys] pin and leave would both have the key q"),
+        ('[keys]\npin = "shift+r"', "[keys] pin and retune_stale would both have the key R"),
+        ('[keys]\npin = "ctrl+i"', "[keys] pin and focus_next_panel would both have the key tab"),
+        ('[keys]\npin = "ctrl+P"', "[keys] pin and command_palette would both have the key ctrl+p"),
         ('[keys]\npin = "q"', "[keys] pin and leave would both have the key q"),
         ('[keys]\nhelp = "j"', "[keys] help and down would both have the key j"),
     ],
@@ -70,8 +82,24 @@ def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, text: str, sentenc
 def test_environment_and_missing_files(tmp_path: Path) -> None:
     with pytest.raises(BadConfig, match="EMMY_TUI_FPS: fps is a number, not 'fast'"):
         read_config(written(tmp_path, ""), {"EMMY_TUI_FPS": "fast"}, TABLE)
+    for variable in ("EMMY_TUI_FSP", "EMMY_TUI_KEYS", "EMMY_TUI_fps"):
+        with pytest.raises(
+            BadConfig, match=f"the environment's {variable} is no setting; the variables are EMMY_TUI_FPS"
+        ):
+            read_config(written(tmp_path, ""), {variable: "10"}, TABLE)
     with pytest.raises(BadConfig, match="there is no config file"):
         read_config(tmp_path / "missing.toml", {}, TABLE)
+
+
+def test_a_pipe_and_an_endless_file_are_no_config(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero")):
+        with pytest.raises(BadConfig, match=f"the config file {path} can't be read: it is a pipe or a device"):
+            read_config(path, {}, TABLE)
+    with written(tmp_path, "").open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(BadConfig, match="more than 1 MiB, which is the most that is read"):
+        read_config(tmp_path / "emmy-tui.toml", {}, TABLE)
 
 
 def test_the_printed_config_says_the_same_again(
@@ -91,6 +119,42 @@ def test_the_printed_config_says_the_same_again(
     everything = everything.replace("without it 4", "")
     parsed = tomllib.loads("\n".join(line for line in everything.splitlines() if not line.startswith("dark")))
     assert set(parsed["keys"]) == {action.name for action in ACTIONS}
+
+
+@pytest.mark.parametrize(
+    ("written_as", "name"),
+    [
+        ("?", "question_mark"),
+        (",", "comma"),
+        ("+", "plus"),
+        ("é", "é"),
+        ("ctrl++", "ctrl+plus"),
+        ("ctrl+X", "ctrl+x"),
+        ("shift+a", "A"),
+        ("alt+P", "alt+shift+p"),
+        ("shift+alt+p", "alt+shift+p"),
+        ("ctrl+m", "enter"),
+        ("shift+f5", "shift+f5"),
+        ("space", "space"),
+    ],
+)
+def test_keys_by_the_names_that_a_terminal_gives_them(written_as: str, name: str) -> None:
+    assert key_name(written_as) == name
+    assert key_name(name) == name
+
+
+def test_every_key_of_the_table_is_one() -> None:
+    for action in ACTIONS:
+        assert tuple(key_name(key) for key in action.keys) == action.keys
+
+
+def test_a_key_that_is_none_ends_the_program_with_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--config", str(written(tmp_path, '[keys]\nhelp = "crtl+x"')), "--print-config"]) == 2
+    said = capsys.readouterr().err.strip()
+    assert said.count("\n") == 0
+    assert "is ctrl+x meant?" in said
 
 
 def test_actions_that_exclude_each_other_may_share_a_key() -> None:

@@ -104,7 +104,7 @@ def test_a_write_closes_its_writer_and_the_reader_sees_it(here: Here, database: 
         schedule = store.schedules(key, store.kernel_contexts(key)[0][0])[0]
         store.record_pin(key, schedule, store.kernel_contexts(key)[0][0], author="ana")
 
-    here.desk.write(act, here.answers.append, here.sentences.append)
+    here.desk.write(act, here.answers.append, here.sentences.append, what="a pin")
     here.wait()
     here.ask("pins again", lambda store: len(store.pins()))
     here.wait()
@@ -149,14 +149,35 @@ def forbid(store: Store) -> object:
 def test_a_write_waits_for_a_lock_aloud_and_holds_up_no_reading(here: Here, database: Path) -> None:
     here.desk.connect(lambda: database)
     with locked_elsewhere(database):
-        here.desk.write(forbid, here.answers.append, here.sentences.append)
+        here.desk.write(forbid, here.answers.append, here.sentences.append, what="a corner")
         here.ask("kernels", lambda store: len(store.kernels()))
         here.until(lambda: bool(here.answers and here.warned))
         assert here.answers == [2]
         assert here.warned == ["tune.db is locked by another process: waiting for it, nothing is stored yet"]
         assert here.desk.busy
+        assert here.desk.waiting == here.warned[0]
+        assert here.desk.unwritten == ("a corner",)
     here.wait()
     assert (here.answers, here.sentences) == ([2, 1], [])
+    assert not here.desk.waiting
+    assert not here.desk.unwritten
+    assert here.desk.refused == 0
+
+
+def test_what_waits_for_a_lock_at_the_end_is_named(here: Here, database: Path) -> None:
+    here.desk.connect(lambda: database)
+    with locked_elsewhere(database):
+        here.desk.write(forbid, here.answers.append, here.sentences.append, what="a corner")
+        here.desk.write(forbid, here.answers.append, here.sentences.append, what="another")
+        assert here.desk.close(0.05) == ("a corner", "another")
+
+
+def test_what_needs_a_moment_at_the_end_has_it(here: Here, database: Path) -> None:
+    here.desk.connect(lambda: database)
+    here.desk.write(forbid, here.answers.append, here.sentences.append, what="a corner")
+    assert here.desk.close(10.0) == ()
+    with Store.open(database, read_only=True) as store:
+        assert len(store.forbidden()) == 1
 
 
 def test_a_lock_that_stays_ends_in_one_sentence(here: Here, database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,7 +186,7 @@ def test_a_lock_that_stays_ends_in_one_sentence(here: Here, database: Path, monk
     here.desk.connect(lambda: database)
     kept: list[str] = []
     with locked_elsewhere(database):
-        here.desk.write(forbid, here.answers.append, here.sentences.append, lambda: kept.append("again"))
+        here.desk.write(forbid, here.answers.append, here.sentences.append, lambda: kept.append("again"), what="")
         here.wait()
     assert here.answers == []
     (sentence,) = here.sentences
@@ -184,8 +205,11 @@ def test_writes_keep_their_order(here: Here, database: Path) -> None:
             lambda store, number=number: store.forbid({"NUM_WARPS": number}, family="f", author="ana").id,
             here.answers.append,
             here.sentences.append,
+            what=f"corner {number}",
         )
+    assert here.desk.unwritten[-1] == "corner 7"
     here.wait()
+    assert here.desk.unwritten == ()
     assert here.answers == list(range(1, 9))
 
 

@@ -119,6 +119,10 @@ def test_after_a_stop_from_outside_the_screen_is_painted_whole(stopped: str, tmp
         before = threads(drawing)
         os.kill(drawing if stopped == "the program" else terminal.pid, signal.SIGSTOP)
         assert os.WIFSTOPPED(os.waitpid(terminal.pid, os.WUNTRACED)[1])
+        if stopped == "the program":  # a shell has the terminal as it was
+            terminal.read_until(ALTERNATE_OFF)
+            assert b"\x1b[?1003l" in terminal.output
+            assert terminal.restored()
         terminal.output = b""
         os.kill(terminal.pid, signal.SIGCONT)
         terminal.read_until(ALTERNATE_OFF)

@@ -47,6 +47,20 @@ async def test_enter_leads_to_the_rows_and_opens_one(database: Path) -> None:
         assert app.failures.focused_panel() == "clusters"
 
 
+@pytest.mark.parametrize("zoomed", [False, True])
+async def test_escape_leads_back_from_the_rows_to_the_clusters(database: Path, zoomed: bool) -> None:
+    app = over(database)
+    async with running(app, (100, 30)) as pilot:
+        await press(app, pilot, "3", *(["z"] if zoomed else []), "enter")
+        assert app.failures.focused_panel() == "cluster"
+        assert "esc Clusters" in screen_text(app)
+        await press(app, pilot, "escape")
+        assert app.failures.focused_panel() == "clusters"
+        assert app.failures.list.display
+        await press(app, pilot, "escape")
+        assert app.failures.focused_panel() == "clusters"
+
+
 async def test_zoom_and_open_from_there(database: Path) -> None:
     app = over(database)
     async with running(app, (80, 24)) as pilot:

@@ -13,8 +13,8 @@ from emmy_tui.app import EmmyApp
 from emmy_tui.help import Help
 from emmy_tui.prompt import Prompt
 from emmy_tui.source import Mode
-from emmy_tui.tabs.variants import VariantReading
 from emmy_tui.text import line_width, plain
+from emmy_tui.variant_asking import VariantReading
 from emmy_tui.widgets.footer import footer_action, footer_items, footer_line
 from emmy_tui.widgets.kernel_list import KernelOrder
 from engine.events import RunState, StateChanged

@@ -47,6 +47,18 @@ async def test_a_corner_is_forbidden_once_confirmed_listed_and_undone(database: 
         assert "No forbidding is left to undo" in app.footer.said
 
 
+async def test_what_is_forbidden_already_is_no_step_to_undo(database: Path) -> None:
+    app = over(database)
+    async with running(app, (100, 30)) as pilot:
+        await press(app, pilot, "3", "F", "enter", "F", "enter")
+        assert app.footer.said.startswith("forbidden already: ")
+        assert len(corners(database)) == 1
+        await press(app, pilot, "U")
+        assert corners(database) == []
+        await press(app, pilot, "U")
+        assert "No forbidding is left to undo" in app.footer.said
+
+
 async def test_a_whole_family(database: Path) -> None:
     app = over(database)
     async with running(app, (100, 30)) as pilot:

@@ -70,6 +70,19 @@ def test_no_folder_is_made_for_a_log_that_was_named(tmp_path: Path) -> None:
     os.close(terminal.open_log(tmp_path / "own" / "x.log", make_folder=True))
 
 
+def test_a_pipe_that_nobody_reads_is_no_log_and_one_that_is_read_is(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="it is a pipe that nobody reads"):
+        terminal.open_log(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    log = terminal.open_log(tmp_path / "pipe")
+    assert os.get_blocking(log)
+    os.write(log, b"said")
+    assert os.read(reader, 9) == b"said"
+    os.close(log)
+    os.close(reader)
+
+
 def test_a_file_of_another_kind_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("not a database at all, but long enough to look at " * 20)
@@ -94,6 +107,41 @@ def test_numbers_out_of_range_are_refused(arguments: list[str], capsys: pytest.C
     assert said.startswith("emmy-tui: ")
     assert said.endswith("; see `emmy-tui --help`\n")
     assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--patience", "1e3"], "'1e3' is no whole number"),
+        (["--seed", "x" * 200], "xx' is no whole number"),
+        (["--patience", "9" * 5000], "is no whole number"),
+        (["--fps", "fast"], "'fast' is no number"),
+        (["--pace", ""], "'' is no number"),
+    ],
+    ids=lambda given: str(given)[:20],
+)
+def test_what_is_no_number_is_said_so(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(arguments)
+    said = capsys.readouterr().err
+    assert words in said
+    assert "_" not in said
+    assert len(said) < 200
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "ascii", "cp1252", "utf-8"])
+def test_once_prints_on_what_is_no_utf_8(encoding: str, tmp_path: Path) -> None:
+    path = tmp_path / "r\u016fn.db"
+    record(path, search_events(), target="softmax(\u2605)")
+    done = subprocess.run(
+        [sys.executable, "-m", "emmy_tui.main", "--once", str(path)],
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": encoding, "PYTHONUTF8": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+    text = done.stdout.decode(encoding)
+    assert "kernels" in text
+    assert ("\u25cf" in text or "\u03a3" in text) == (encoding == "utf-8")
 
 
 @pytest.mark.parametrize(

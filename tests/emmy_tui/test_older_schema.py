@@ -26,7 +26,8 @@ def older(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         db.table("novelty").create({"id": int}, pk="id")  # type: ignore[attr-defined]
 
     path = fill(tmp_path / "old.db", rows=8)
-    monkeypatch.setattr("engine.store.connection.SCHEMA", SCHEMA + 1)
+    for module in ("connection", "known_schema"):
+        monkeypatch.setattr(f"engine.store.{module}.SCHEMA", SCHEMA + 1)
     monkeypatch.setattr("engine.store.connection.migrate", lambda db: migrate(db, (*MIGRATIONS, add_a_table)))
     return path
 

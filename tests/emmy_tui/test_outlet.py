@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 from emmy_tui.clipboard import clipboard_escape, load_tmux_buffer, through_tmux
 from emmy_tui.outlet import Outlet, command_text, short_path
-from emmy_tui.text import clean
+from emmy_tui.text import escaped
 
 
 class Said:
@@ -112,7 +113,7 @@ def test_a_folder_that_is_a_file_is_said(tmp_path: Path, what: str) -> None:
 @given(st.lists(st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=12), min_size=1))
 def test_a_copied_command_is_one_line_that_a_shell_reads_as_the_same_words(words: list[str]) -> None:
     text = command_text(shlex.join(words))
-    assert clean(text) == text
+    assert escaped(text) == text
     assert shell_words(text) == words
 
 
@@ -134,7 +135,8 @@ def test_nothing_that_acts_on_a_terminal_is_copied(text: str) -> None:
         copied = Path(folder) / "copied.txt"
         Outlet(lambda text, severity: None, sent.append, copy_file=copied, in_tmux=False).copy(text, "text")
         kept = copied.read_text(encoding="utf-8").removesuffix("\n")
-    assert clean(kept) == kept
+    assert escaped(kept) == kept
+    assert not any(unicodedata.category(one) in ("Cc", "Cf", "Cs", "Zl", "Zp") for one in kept)
     assert base64.b64decode(sent[0].removeprefix("\x1b]52;c;").removesuffix("\x07")).decode() == kept
 
 

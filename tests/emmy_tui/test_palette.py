@@ -6,17 +6,19 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
 from textual.command import CommandList
 from textual.pilot import Pilot
 
 from emmy_tui.action import LIVE, VARIANTS
 from emmy_tui.app import EmmyApp
 from emmy_tui.database_source import DatabaseSource
-from emmy_tui.palette import Commands
+from emmy_tui.palette import Commands, Findings, has_words
 from emmy_tui.run_source import RunSource
 from emmy_tui.source import Mode
 from tests.emmy_tui.looking import application, running, screen_text, showing
 from tests.emmy_tui.measured import fill, over, press, settled, type_text
+from tests.emmy_tui.recorded import record
 from tests.emmy_tui.scripted import search_events
 from tests.emmy_tui.two_runs import record_runs
 
@@ -97,5 +99,38 @@ async def test_what_does_not_work_now_comes_last() -> None:
         assert works == sorted(works, reverse=True)
         assert {True, False} == set(works)
         hits = [hit async for hit in provider.search("s")]
-        least = min(hit.score for hit in hits if not (hit.help or "").startswith("Not now"))
-        assert all(hit.score < least for hit in hits if (hit.help or "").startswith("Not now"))
+        words = [hit for hit in hits if has_words("s", hit.text or "")]
+        for alike in (words, [hit for hit in hits if hit not in words]):
+            scores = [hit.score for hit in alike if not (hit.help or "").startswith("Not now")]
+            assert all(hit.score < min(scores) for hit in alike if (hit.help or "").startswith("Not now"))
+
+
+def test_words_are_the_beginnings_of_words() -> None:
+    assert has_words("export", "Export rows  e")
+    assert has_words("load run", "Load run: 3f2a")
+    assert has_words("kernelsoft", "Kernel: softmax 16384x4096")
+    assert not has_words("export", "Load run: every xylophone plays or talks")
+    assert not has_words("port", "Export")
+    assert not has_words("?", "Help  ?")
+
+
+@pytest.mark.parametrize("query", ["export", "undo", "forbid", "import", "pin"])
+async def test_an_action_by_its_name_comes_before_a_run_with_its_letters(query: str, tmp_path: Path) -> None:
+    path = tmp_path / "tune.db"
+    record(path, [], target=" ".join(f"{letter}..." for letter in query))
+    app = application(None)
+    source = DatabaseSource(path)
+    app.attach(source)
+    async with running(app) as pilot:
+        await reads(app, pilot, lambda: not source.reading)
+        found = Findings(app.screen)
+        asked = asyncio.create_task(found.startup())
+        await settled(app, pilot)
+        await asked
+        runs = [hit async for hit in found.search(query)]
+        actions = [hit async for hit in Commands(app.screen).search(query)]
+        best = max(actions, key=lambda hit: hit.score)
+        assert runs
+        assert max(hit.score for hit in runs) < best.score
+        assert query in (best.text or "").casefold()
+        source.close()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from emmy_tui.dialogs import Reading
 from emmy_tui.text import UNICODE, line_width, plain
 from emmy_tui.widgets.prior_panels import importance_lines, scatter_lines, trained_lines, verdict_spans
+from engine.deploy import PriorReport
 from engine.deploy.prior_report import PredictedPair
 from tests.emmy_tui.looking import running, screen_text
 from tests.emmy_tui.measured import fill, over, press
@@ -23,7 +26,7 @@ def database(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("emmy_tui.prior_reading.prior_report", lambda store: report())
+    monkeypatch.setattr("emmy_tui.prior_reading.report_steps", lambda store: iter([report()]))
 
 
 @pytest.mark.usefixtures("reported")
@@ -115,6 +118,40 @@ async def test_the_rows_are_those_that_it_was_trained_on(database: Path) -> None
         await press(app, pilot, "4")
         assert f"trained on {known.rows} rows of {len(known.trained_on)} kernel" in screen_text(app)
         assert f"over {len(known.kernels)} kernels  " in screen_text(app)
+
+
+async def test_a_long_reading_gives_way_to_what_is_asked_meanwhile(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+
+    def steps(store: object) -> Iterator[PriorReport | None]:
+        for piece in range(3):
+            told.append(f"piece {piece}")
+            if piece == 0:
+                app.call_from_thread(app.desk.ask, "rows", lambda store: told.append("rows"), print, print)
+            yield None
+        yield report()
+
+    monkeypatch.setattr("emmy_tui.prior_reading.report_steps", steps)
+    monkeypatch.setattr("emmy_tui.prior_reading.AT_ONCE_S", 0.0)
+    app = over(database)
+    async with running(app, (160, 45)) as pilot:
+        await press(app, pilot, "4")
+        assert told == ["piece 0", "rows", "piece 1", "piece 2"]
+        assert "QUARANTINED" in screen_text(app)
+
+
+@pytest.mark.usefixtures("reported")
+async def test_on_how_many_rows_of_how_many_it_was_judged_is_said(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernels = tuple(replace(one, rows=4000, measured=300_000) for one in report().kernels)
+    monkeypatch.setattr("emmy_tui.prior_reading.report_steps", lambda store: iter([report(kernels=kernels)]))
+    app = over(database)
+    async with running(app, (100, 30)) as pilot:
+        await press(app, pilot, "4")
+        assert "over 3 kernels, 12000 of 900k rows" in screen_text(app)
 
 
 @pytest.mark.usefixtures("reported")

@@ -77,7 +77,7 @@ def _empty(path: Path) -> Path:
 @pytest.fixture(autouse=True)
 def one_report(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is predicted doesn't change with the prior that the product ships."""
-    monkeypatch.setattr("emmy_tui.prior_reading.prior_report", lambda store: report())
+    monkeypatch.setattr("emmy_tui.prior_reading.report_steps", lambda store: iter([report()]))
     for asking in ("predicting", "deploying"):
         monkeypatch.setattr(f"emmy_tui.{asking}.steering", lambda path: StillPrior())
 
@@ -158,7 +158,7 @@ def test_screen_floors(snap_compare: SnapCompare, size: tuple[int, int]) -> None
 
 
 def test_screen_machine_code(snap_compare: SnapCompare, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("emmy_tui.tabs.variants.compiled", lambda read, target: assembled(read))
+    monkeypatch.setattr("emmy_tui.variant_asking.compiled", lambda read, target: assembled(read))
     _compare(snap_compare, over(fill(tmp_path / "tune.db")), ("2", "a"), (100, 30))
 
 

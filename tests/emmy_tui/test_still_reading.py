@@ -116,7 +116,7 @@ async def test_a_tab_whose_rows_were_asked_for_gives_no_reason_yet(tmp_path: Pat
         go.set()
         await settled(app, pilot)
         await press(app, pilot, "y")
-        assert "knobs copied" in app.footer.said
+        assert "knobs of matmul copied" in app.footer.said
 
 
 def test_a_database_reads_until_all_that_it_held_was_taken(tmp_path: Path) -> None:

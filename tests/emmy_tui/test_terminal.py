@@ -147,29 +147,97 @@ def test_a_source_that_hangs_does_not_hold_the_end_after_a_signal(tmp_path: Path
         assert not Path(f"/proc/{drawing}").exists()
 
 
-@pytest.mark.parametrize("by", ["keys", "signal"])
-def test_leaving_in_the_middle_of_a_compile_leaves_no_compiler_behind(tmp_path: Path, by: str) -> None:
+def _written(path: Path) -> str:
+    """What another process writes there at some time."""
+    ends = time.monotonic() + 20
+    while not path.exists():
+        assert time.monotonic() < ends, f"{path.name} was not written"
+        time.sleep(0.05)
+    return path.read_text()
+
+
+@pytest.mark.parametrize("by", ["keys", "q", "SIGHUP", "SIGTERM", "SIGKILL"])
+def test_leaving_in_the_middle_of_a_compile_leaves_no_process_behind(tmp_path: Path, by: str) -> None:
     with on_terminal(tmp_path, "compile") as terminal:
         terminal.read_until(b"Search tree")
-        folder = (tmp_path / "log.txt.folder").read_text()
+        folder = _written(tmp_path / "log.txt.folder")
+        (engine,) = [pid for pid in _of_folder("engine.session.child") if _parent(pid) == program(tmp_path)]
         ends = time.monotonic() + 20
         while not _of_folder(folder):
             assert time.monotonic() < ends, "the compiler did not start"
             time.sleep(0.05)
-        if by == "signal":
-            os.kill(terminal.pid, signal.SIGHUP)
-            assert terminal.ended() == 128 + signal.SIGHUP
-        else:
+        if by == "keys":
             os.write(terminal.master, b"\x03")
             terminal.read_until(b"stopping")
             os.write(terminal.master, b"\x03")
             assert terminal.ended() == 130
+        elif by == "q":
+            os.write(terminal.master, b"q")
+            terminal.read_until(b"Quit?")
+            os.write(terminal.master, b"y")
+            assert terminal.ended() == 0
+        else:
+            number = signal.Signals[by]
+            os.kill(program(tmp_path) if by == "SIGKILL" else terminal.pid, number)
+            assert terminal.ended() == 128 + number
         assert terminal.restored()
         ends = time.monotonic() + 5
-        while _of_folder(folder):
-            assert time.monotonic() < ends, "a compiler is left"
+        while _of_folder(folder) or Path(folder).exists() or Path(f"/proc/{engine}").exists():
+            assert time.monotonic() < ends, "something is left"
             time.sleep(0.05)
-        assert not Path(folder).exists()
+
+
+def _parent(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
+
+
+def test_what_the_engine_prints_goes_to_the_log_and_never_to_the_screen(tmp_path: Path) -> None:
+    with on_terminal(tmp_path, "noise") as terminal:
+        terminal.read_until(b"finished")
+        os.write(terminal.master, b"q")
+        assert terminal.ended() == 0
+        assert terminal.restored()
+        assert b"noise" not in terminal.output
+    log = (tmp_path / "log.txt").read_text()
+    for line in (
+        "noise on descriptor two",
+        "noise on descriptor one",
+        "child noise",
+        "printed noise",
+        "a line of the log",
+    ):
+        assert line in log
+
+
+@pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL])
+def test_the_screen_outlives_the_engine_and_starts_it_anew(number: signal.Signals, tmp_path: Path) -> None:
+    note = tmp_path / "log.txt.engine"
+    with on_terminal(tmp_path, "waits") as terminal:
+        terminal.read_until(b"Search tree")
+        engine = int(_written(note))
+        note.unlink()
+        os.kill(engine, number)
+        terminal.read_until(f"the tuner's process was ended by {number.name}".encode())
+        assert not Path(f"/proc/{engine}").exists()
+        terminal.output = b""
+        os.write(terminal.master, b"R")
+        terminal.read_until(b"running")
+        again = int(_written(note))
+        assert again != engine
+        terminal.read_on(1.0)  # what the terminal still holds tells of the first
+        terminal.output = b""
+        os.kill(again, number)
+        terminal.read_until(b"was ended by")
+        os.write(terminal.master, b"q")
+        assert terminal.ended() == 1
+        assert terminal.restored()
+        after = terminal.output[terminal.output.rfind(ALTERNATE_OFF) :]
+        assert f"emmy-tui: the tuner's process was ended by {number.name}".encode() in after
+    if number is signal.SIGSEGV:
+        assert 'File "' in (tmp_path / "log.txt").read_text(), "what the engine's threads were at"
 
 
 def test_a_dumb_terminal_is_refused(tmp_path: Path) -> None:

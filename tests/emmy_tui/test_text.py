@@ -48,6 +48,25 @@ def test_escape_sequences_lose_their_escape() -> None:
     assert clean("\ud800") == "\ufffd"
 
 
+def test_what_changes_the_width_of_other_characters_is_left_out() -> None:
+    assert clean("a\u2600\ufe0fb") == "a\u2600b"
+    assert clean("\u2764\ufe0e") == "\u2764"
+    assert clean("\U0001f44d\U0001f3fd") == "\U0001f44d"
+    assert clean("1\ufe0f\u20e3") == "1"
+    assert clean("\U0001f1e9\U0001f1ea") == "DE"
+    assert clean("\U0001f468\u200d\U0001f469") == "\U0001f468\U0001f469"
+    assert clean("\u845b\U000e0100") == "\u845b"
+
+
+SELECTORS = st.sampled_from("\ufe0f\ufe0e\u200d\u20e3\U0001f3fb\U0001f1e9\U0001f1ea\u2600\U0001f44d1#a ")
+
+
+@given(st.text(alphabet=SELECTORS, max_size=12))
+def test_a_cleaned_text_is_as_wide_as_its_characters(text: str) -> None:
+    kept = clean(text)
+    assert width_of(kept) == sum(width_of(character) for character in kept)
+
+
 @given(TEXTS)
 def test_ascii_glyphs_leave_ascii_only(text: str) -> None:
     assert clean(text, ASCII).isascii()

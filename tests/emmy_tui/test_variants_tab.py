@@ -259,7 +259,7 @@ async def test_copying_knobs_and_the_command(database: Path) -> None:
         row = app.variants.list.current_row()
         assert row is not None
         assert copied.read_text().startswith(f"BLOCK_M={row.schedule['BLOCK_M']} BLOCK_N=")
-        assert "knobs copied, if the terminal takes OSC 52; also in" in app.footer.said
+        assert "knobs of matmul copied, if the terminal takes OSC 52; also in" in app.footer.said
         await press(app, pilot, "Y")
         assert copied.read_text() == COMMAND + "\n"
 

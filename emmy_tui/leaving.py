@@ -1,0 +1,90 @@
+"""Leaving while an act waits to be stored: a moment is waited for it, then a person is asked, and what is let go is
+named where the terminal was given back."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+
+from emmy_tui import format as fmt
+from emmy_tui.dialogs import Dialog, TextPanel
+from emmy_tui.pressing import Pressing
+from emmy_tui.text import Line, Tone, clean, crop
+from emmy_tui.verbs import EXIT_FAILED
+from emmy_tui.view import View
+
+MOMENT_S = 0.4
+"""How long an act without a lock in its way may take."""
+LOOK_S = 0.05
+LISTED = 5
+"""Acts that are named in the question."""
+
+
+class Unstored(Dialog):
+    """Answers "wait", "leave", or "" to stay."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "answer('wait')", show=False),
+        Binding("d", "answer('leave')", show=False),
+        Binding("escape,n,q", "answer", show=False),
+    ]
+
+    def __init__(self, view: View, acts: Sequence[str], because: str, width: int) -> None:
+        def line(text: str, tone: Tone) -> Line:
+            return [(crop(clean(f"  {text}", view.glyphs), width, view.glyphs), tone)]
+
+        more = [line(f"and {len(acts) - LISTED} more", Tone.PLAIN)] if len(acts) > LISTED else []
+        lines: list[Line] = [
+            [],
+            *(line(what, Tone.ACCENT) for what in acts[:LISTED]),
+            *more,
+            *([line(because, Tone.DIM)] if because else []),
+            [],
+            [("  enter ", Tone.KEY), ("wait for it, then quit", Tone.PLAIN)],
+            [("  d     ", Tone.KEY), ("quit now, and let it go", Tone.PLAIN)],
+            [("  esc   ", Tone.KEY), ("stay", Tone.PLAIN)],
+            [],
+        ]
+        super().__init__(TextPanel(view, lines, f"{fmt.plural(len(acts), 'act')} not stored yet. Quit?"))
+
+
+class Leaving(Pressing):
+    """`unstored` says what was let go, once the screen is gone."""
+
+    unstored: tuple[str, ...] = ()
+    _waits = False
+
+    def action_leave(self) -> None:
+        if not self.desk.unwritten:
+            super().action_leave()
+        elif not self._waits:
+            self._leave_once_stored(time.monotonic() + MOMENT_S, self.desk.refused)
+
+    def _leave_once_stored(self, asks_at: float, refused: int) -> None:
+        """An act that can't be stored keeps the screen, which says why."""
+        self._waits = False
+        if self.desk.refused != refused or len(self.screen_stack) > 1:
+            return
+        if not self.desk.unwritten:
+            super().action_leave()
+        elif time.monotonic() >= asks_at:
+            question = Unstored(self.view, self.desk.unwritten, self.desk.waiting, max(20, self.size.width - 6))
+            self.push_screen(question, self._decided)
+        else:
+            self._waits = True
+            self.set_timer(LOOK_S, lambda: self._leave_once_stored(asks_at, refused))
+
+    def _decided(self, answer: str | None) -> None:
+        if answer == "wait":
+            self._leave_once_stored(math.inf, self.desk.refused)
+        elif answer == "leave":
+            self.leave_now(EXIT_FAILED)
+
+    async def let_go(self) -> None:
+        """End the desk; what is stored within a moment still is."""
+        self.unstored = await asyncio.to_thread(self.desk.close, MOMENT_S)

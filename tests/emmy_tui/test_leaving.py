@@ -1,0 +1,91 @@
+"""Leaving waits for what is being stored, asks where that takes long, and names what was let go."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from textual.pilot import Pilot
+
+from emmy_tui.app import EmmyApp
+from emmy_tui.leaving import Unstored
+from emmy_tui.main import FAILED
+from engine.store import Store
+from tests.emmy_tui.looking import running, screen_text
+from tests.emmy_tui.measured import fill, over, press
+from tests.emmy_tui.test_desk import locked_elsewhere
+
+
+async def soon(app: EmmyApp, pilot: Pilot[None], condition: object) -> None:
+    for _ in range(400):
+        await pilot.pause()
+        app.tick()
+        if condition():  # type: ignore[operator]
+            return
+        await asyncio.sleep(0.02)
+    raise AssertionError(screen_text(app))
+
+
+async def pin(app: EmmyApp, pilot: Pilot[None]) -> None:
+    await press(app, pilot, "2")
+    await pilot.press("p")
+    await pilot.pause()
+    await pilot.press("enter")
+    await pilot.pause()
+
+
+def pins(path: Path) -> int:
+    with Store.open(path, read_only=True) as store:
+        return len(store.pins())
+
+
+async def test_what_takes_a_moment_is_stored(tmp_path: Path) -> None:
+    path = fill(tmp_path / "tune.db", rows=4)
+    app = over(path)
+    async with running(app) as pilot:
+        await pin(app, pilot)
+        await pilot.press("q")
+        await soon(app, pilot, lambda: app._exit)
+    assert (app.return_code, app.unstored) == (0, ())
+    assert pins(path) == 1
+
+
+async def test_a_lock_is_waited_for_aloud_and_asked_about(tmp_path: Path) -> None:
+    path = fill(tmp_path / "tune.db", rows=4)
+    app = over(path)
+    async with running(app, (100, 30)) as pilot:
+        with locked_elsewhere(path):
+            await pin(app, pilot)
+            await soon(app, pilot, lambda: "waiting for it" in screen_text(app))
+            app.footer._until = 0.0  # any other sentence's time is over
+            await soon(app, pilot, lambda: app.footer.said == "" and "waiting for it" in screen_text(app))
+            await pilot.press("q")
+            await soon(app, pilot, lambda: isinstance(app.screen, Unstored))
+            assert "1 act not stored yet. Quit?" in screen_text(app)
+            assert "pinned matmul" in screen_text(app)
+            await pilot.press("escape")
+            await soon(app, pilot, lambda: len(app.screen_stack) == 1)
+            await pilot.press("q")
+            await soon(app, pilot, lambda: isinstance(app.screen, Unstored))
+            await pilot.press("enter")
+            await soon(app, pilot, lambda: len(app.screen_stack) == 1)
+            assert not app._exit
+        await soon(app, pilot, lambda: app._exit)
+    assert (app.return_code, app.unstored) == (0, ())
+    assert pins(path) == 1
+
+
+async def test_what_is_let_go_is_named(tmp_path: Path) -> None:
+    path = fill(tmp_path / "tune.db", rows=4)
+    app = over(path)
+    with locked_elsewhere(path):
+        async with running(app, (100, 30)) as pilot:
+            await pin(app, pilot)
+            await pilot.press("q")
+            await soon(app, pilot, lambda: isinstance(app.screen, Unstored))
+            await pilot.press("d")
+            await soon(app, pilot, lambda: app._exit)
+    assert app.return_code == FAILED
+    (what,) = app.unstored
+    assert what.startswith("pinned matmul")
+    assert pins(path) == 0
