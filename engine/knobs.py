@@ -138,7 +138,8 @@ def _typed_value(name: str, text: str) -> KnobValue:
         return text
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
+    # int() alone takes 1_6 and the digits of every script too
     try:
-        return int(text)
-    except ValueError:
+        return int(text) if re.fullmatch(r"[+-]?[0-9]+", text) else text
+    except ValueError:  # more digits than Python reads
         return text

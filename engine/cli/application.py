@@ -18,6 +18,7 @@ from engine.cli.entry import INTERRUPTED
 from engine.cli.errors import BAD_INPUT, FAILED, UNEXPECTED, LogFile, complain, report_unexpected
 from engine.cli.streams import discard, open_closed, stdout_fault
 from engine.cli.usage import is_usage_error, usage_line, wants_help
+from engine.typed_path import BadPath
 
 _COMMANDS = {
     "tune": "engine.cli.tune",
@@ -97,6 +98,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _told(error: Exception, arguments: Sequence[str]) -> int:
     """Say in one line what went wrong; returns the exit code."""
+    if isinstance(error, BadPath):
+        complain(str(error))
+        return BAD_INPUT
     if is_usage_error(error):
         if not wants_help(error):  # typer has printed the help
             complain(usage_line(error, arguments, list(_COMMANDS)))

@@ -10,6 +10,7 @@ import typer
 from engine.cli.entry import Loading
 from engine.cli.options import Chip, DeployPtxas, Json, ProgramText, Strict
 from engine.cli.subject_request import SubjectRequest, takes_subject
+from engine.typed_path import typed_path
 
 FOLDER = Path("emmy-kernels")
 Out = Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where the files go.")]
@@ -42,4 +43,4 @@ def compile_program(
         from engine.cli.subject_options import ChoiceRequest
 
     choice = ChoiceRequest(subject, program, chip, ptxas, strict_evidence)
-    compile_request(CompileRequest(choice, out, ptx, sass, json))
+    compile_request(CompileRequest(choice, typed_path(out), ptx, sass, json))

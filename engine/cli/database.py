@@ -12,14 +12,30 @@ from pathlib import Path
 from engine.cli.errors import complain, refuse, refusing
 from engine.data import DemoMissing, demo_database
 from engine.store import LeftOut, Store, StoreError, default_database_path, remove_database
+from engine.typed_path import BadPath, typed_path
 
 
 def chosen_database(named: Path | None, demo: bool) -> Path:
     """Its path; the file need not exist. Leaves with exit code 2 if the choice contradicts itself or can't be had."""
     if demo and named is not None:
         raise refuse("--demo brings its own database: leave --db or --demo away")
-    with refusing(DemoMissing):
-        return demo_database() if demo else named or default_database_path()
+    with refusing(DemoMissing, BadPath):
+        return demo_database() if demo else typed_path(named or default_database_path())
+
+
+def made_database(named: Path | None, demo: bool = False) -> Path:
+    """`chosen_database` for a command that makes the file where there is none; leaves with exit code 2 where a folder
+    that was named isn't there: that is a slip of the keyboard more often than a wish."""
+    path = chosen_database(named, demo)
+    if named is not None:
+        refuse_without_folder(path, "--db")
+    return path
+
+
+def refuse_without_folder(path: Path, option: str) -> None:
+    """Leaves with exit code 2 where the folder that a file is to be made in isn't there."""
+    if not path.parent.is_dir():
+        raise refuse(f"there is no folder {path.parent} to put {path.name} in: make it, or name another with {option}")
 
 
 @contextmanager

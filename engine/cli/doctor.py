@@ -19,6 +19,7 @@ from engine.cli.options import AcfToCheck, Database, Json, Ptxas
 from engine.cli.output import json_text, records, table_lines, terminal_width
 from engine.data import SHIPPED_DEMO
 from engine.store import Store, StoreError, check_database, default_database_path
+from engine.typed_path import BadPath, typed_path
 
 PROBE_LIMIT_S = 120
 BROKEN = "broken"
@@ -36,7 +37,7 @@ def doctor(database: Database = None, acf: AcfToCheck = None, ptxas: Ptxas = Non
     The exit code is 1 if the database is there and can't be read; a missing part is no failure.
     """
     for path in (*(acf or ()), *([ptxas] if ptxas else [])):
-        if not path.exists():
+        if not typed_path(path).exists():
             raise refuse(
                 f"there is nothing at {path}: name a file or folder of controls with --acf, a ptxas with --ptxas"
             )
@@ -79,12 +80,13 @@ def _silent(reason: str) -> dict[str, Any]:
 
 def _database(path: Path) -> Finding:
     try:
+        path = typed_path(path)
         if not path.exists():
             return Finding("database", "none yet", str(path), "nothing to browse yet; the first `emmy tune` makes it")
         with Store.open(path, read_only=True) as store, telling_left_out(store):
             check_database(path)
             found = f"{path}, {len(store.runs())} runs, {path.stat().st_size / 1e6:.1f} MB"
-    except (OSError, StoreError) as error:
+    except (OSError, BadPath, StoreError) as error:
         return Finding("database", BROKEN, str(path), str(error))
     return Finding("database", "ok", found, "")
 

@@ -20,7 +20,7 @@ def prior(database: Database = None, demo: Demo = False, json: Json = False) -> 
 
     A learned prior is judged on kernels that were held out when it was fitted; where it ranks worse than 0.5, or worse
     than the cold model, it is quarantined and the cold model steers. Regret is how much slower than the best of all the
-    best of its first 1 or 10 is.
+    best of its first 1 or 10 is. Of a kernel with thousands of candidates, some stand for all.
     """
     path = chosen_database(database, demo)
     with opened(path) as store:
@@ -48,9 +48,11 @@ def _lines(report: PriorReport, width: int | None) -> list[str]:
     else:
         lines += text_lines(report.reason, width)
     if report.shipped or not report.learned:
-        lines += text_lines(
-            f"judged below on {len(report.kernels)} kernels measured here that it has never seen", width
-        )
+        said = f"judged below on {len(report.kernels)} kernels measured here that it has never seen"
+        if report.sampled is not None:
+            rows, measured = report.sampled
+            said += f": {rows} of their {measured} candidates, evenly spread in the order of their times"
+        lines += text_lines(said, width)
     if report.problem:
         lines += text_lines(report.problem, width)
     if report.families:

@@ -72,6 +72,9 @@ def deployment_lines(subject: Subject, chosen: Deployment, prior: str, width: in
             lines += text_lines(f"{words}; a kernel's is of the schedule that was then chosen for it", width, "  ")
     if chosen.forks:
         lines += ["", *table_lines(FORKS, [_fork_row(item) for item in chosen.forks], width)]
+        for fork in chosen.forks:
+            if fork.runner_up_reason:
+                lines += text_lines(f"{fork.fork}={fork.runner_up}: {fork.runner_up_reason}", width)
     lines += ["", *table_lines(KERNELS, [_kernel_row(item) for item in chosen.kernels], width)]
     for item in chosen.kernels:
         for line in item.lines:
@@ -154,6 +157,7 @@ def _fork_object(item: ForkChoice) -> dict[str, object]:
         "row": item.runner_up_row,
         "source": item.compared.value if item.compared else None,
         "chosen_us": item.compared_us,
+        "reason": item.runner_up_reason or None,
     }
     return {
         "fork": item.fork,

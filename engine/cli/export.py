@@ -18,8 +18,11 @@ from engine.deploy import Carried, DeploymentError, ModuleOrigin, deployment, ex
 from engine.deploy.controls import NO_FILE_APPLIES, ControlsHere
 from engine.prior import steering
 from engine.store import Store, StoredRun, is_beside_a_database, is_database
+from engine.typed_path import typed_path
 
-Output = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The file; an existing one is replaced.")]
+Output = Annotated[
+    Path, typer.Option("--output", "-o", metavar="FILE", help="The file, or - for stdout; an existing one is replaced.")
+]
 Pins = Annotated[bool, typer.Option("--pins", help="Only pinned schedules.")]
 Best = Annotated[bool, typer.Option("--best", help="Only each kernel's best schedule in each context.")]
 Python = Annotated[bool, typer.Option("--python", help="A Python module with the winning kernels of TARGET.")]
@@ -55,6 +58,10 @@ def export(
         raise refuse("--python writes a whole program: leave --kernel, --pins and --best away")
     if target and not python:
         raise refuse("TARGET names a program for --python: give --python, or --kernel TEXT for schedules")
+    to_stdout = str(output) == "-"
+    if to_stdout and json:
+        raise refuse("-o - writes the file to stdout, where --json writes too: leave one of them away")
+    output = typed_path("/dev/stdout" if to_stdout else output)
     _check_not_a_database(output)
     path = chosen_database(database, demo)
     with opened(path, DeploymentError) as store:
@@ -63,11 +70,15 @@ def export(
         else:
             what = Carried.BOTH if pins == best else Carried.PINS if pins else Carried.BEST
             text, said, found = _schedules(store, kernel, what)
-    _write(output, text)
+    if to_stdout:
+        typer.echo(text, nl=False)
+    else:
+        _write(output, text)
     if json:
         typer.echo(json_text({"output": str(output), **found}))
     else:
-        typer.echo(printable(f"{said} to {output}"), err=not output.is_file())  # stdout may be the output
+        shown = "stdout" if to_stdout else str(output)
+        typer.echo(printable(f"{said} to {shown}"), err=to_stdout or not output.is_file())  # stdout may be the output
 
 
 def _schedules(store: Store, kernel: str, what: Carried) -> tuple[str, str, dict[str, object]]:

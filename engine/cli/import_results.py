@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from engine.cli.database import chosen_database, made_whole, telling_left_out
+from engine.cli.database import made_database, made_whole, telling_left_out
 from engine.cli.errors import FAILED, complain, refusing
 from engine.cli.options import Database, Json
 from engine.cli.output import json_text, printable
@@ -36,7 +36,7 @@ def import_results(
     Schedules from another GPU or toolchain are suggestions, which the next search tries first, and no evidence.
     Importing a file again adds what is new in it. Exit code 1 where a file's schedules were all left out.
     """
-    path = chosen_database(database, False)
+    path = made_database(database)
     with refusing(StoreError):
         read = [_read(file, kernel, gpu) for file in files]
         with made_whole(path), Store.open(path) as store, telling_left_out(store):

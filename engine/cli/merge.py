@@ -7,10 +7,12 @@ from typing import Annotated
 
 import typer
 
-from engine.cli.errors import refuse, refusing
+from engine.cli.database import refuse_without_folder
+from engine.cli.errors import BAD_INPUT, FAILED, complain, refuse
 from engine.cli.options import Json
 from engine.cli.output import json_text, printable
 from engine.store import Merged, StoreError, merge_databases
+from engine.typed_path import typed_path
 
 Sources = Annotated[
     list[Path],
@@ -34,8 +36,16 @@ def merge(databases: Sources, output: Into = None, json: Json = False) -> None:
     """
     if len(databases) < 2:
         raise refuse("one database is merged with nothing: name two or more")
-    with refusing(StoreError):
+    if output is not None:
+        if str(output) == "-":
+            raise refuse("a database can't be written to stdout: name a file with -o")
+        refuse_without_folder(typed_path(output), "-o")
+    try:
         merged = merge_databases(databases, output)
+    except StoreError as error:
+        # databases are arguments here, and there is no option that names them
+        complain(str(error).replace(" with --db", ""))
+        raise typer.Exit(FAILED if error.is_output else BAD_INPUT) from error
     path = output or databases[0]
     if json:
         typer.echo(json_text({"database": str(path), "sources": [_record(one) for one in merged]}))

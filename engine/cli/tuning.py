@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from engine.cli.database import chosen_database
+from engine.cli.database import made_database
 from engine.cli.drive import run_session
 from engine.cli.errors import BAD_INPUT, FAILED, complain, refusing
 from engine.cli.options import DEMO_PACE_S
@@ -35,7 +35,7 @@ def run_request(request: TuneRequest) -> int:
             cold_l2=request.cold_l2,
             surrogate=True,
         )
-    path = chosen_database(request.subject.database, request.subject.demo)
+    path = made_database(request.subject.database, request.subject.demo)
     detail = Detail.QUIET if request.quiet else Detail.VERBOSE if request.verbose else Detail.NORMAL
     counters = _counters(request, settings)
     with _session(request, program, path, settings, counters) as session:

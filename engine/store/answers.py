@@ -10,7 +10,7 @@ from engine.events import Compared, ComparedInPlace, ControlsChecked, Event, Gro
 from engine.ir.kernel import Kernel
 from engine.ir.plan import Grouping, Program
 from engine.ir.roofline import Ceilings
-from engine.store import acf, candidates, forbidden, pins, reads
+from engine.store import acf, candidates, forbidden, pins, reads, sampled
 from engine.store.acf import StoredControls
 from engine.store.acts import LATEST, StoredAct, acts
 from engine.store.candidates import Candidate, CandidateQuery
@@ -27,6 +27,7 @@ from engine.store.pins import Judge, PinStanding, StoredPin
 from engine.store.queries import KernelVariants, kernel_variants, launching_runs
 from engine.store.records import RecordedAssembly, RecordedGrouping, StoredRun
 from engine.store.run_results import KernelResult, context_noise_share, noise_share, run_results
+from engine.store.sampled import Sampled
 from engine.store.suggestions import Suggestion, suggestions
 from engine.vocabulary import Context, Measurement, Regime, Schedule, Target, Timing
 
@@ -135,6 +136,19 @@ class Answers:
     def timed(self, kernel_key: str, context_key: str) -> dict[Schedule, float]:
         """Every candidate that was timed: its deploy time where there is one, else its ranking time, in us."""
         return reads.timed(self._connection, kernel_key, context_key)
+
+    def timed_count(self, kernel_key: str, context_key: str) -> int:
+        """How many rows have a time, in either regime."""
+        return sampled.timed_count(self._connection, (kernel_key, context_key))
+
+    def timed_sample(self, kernel_key: str, context_key: str, fastest: int, others: int) -> dict[Schedule, float]:
+        """`timed`, but of more than `fastest` + `others` candidates the fastest so many, and so many others, evenly
+        spread in the order of their keys."""
+        return sampled.timed_sample(self._connection, (kernel_key, context_key), fastest, others)
+
+    def timed_evenly(self, kernel_key: str, context_key: str, most: int) -> Sampled:
+        """`timed`, but of more than `most` candidates so many, evenly spread over all in the order of their times."""
+        return sampled.timed_evenly(self._connection, (kernel_key, context_key), most)
 
     def contexts(self) -> tuple[Context, ...]:
         return reads.contexts(self._connection)

@@ -18,22 +18,21 @@ from typing import Any, TypeVar
 
 from sqlite_utils import Database
 
-from engine.store.database_file import check_file, connect_unlocked
+from engine.store.database_file import check_file, connect_unlocked, database_path
 from engine.store.errors import (
     SQLITE_ERRORS,
     BadRow,
-    NewerSchema,
     NotEmmys,
-    StoreDamaged,
     StoreLocked,
     StoreReadOnly,
     explain,
+    is_full,
     is_no_text,
-    naming,
 )
 from engine.store.guest import Seen, has_log_and_index, is_guest, log_of, seen_now, take_back_log
-from engine.store.migrations import migrate, schema_version
-from engine.store.schema import APPLICATION_ID, SCHEMA, TABLES
+from engine.store.known_schema import check_owner, check_tables, known_version
+from engine.store.migrations import migrate
+from engine.store.schema import SCHEMA
 from engine.store.typed import NoText
 
 Row = dict[str, Any]
@@ -49,7 +48,7 @@ WORD_S = 0.8
 MOST_LEFT_OUT = 1000
 """Sentences about rows that can't be read that are kept: nobody reads more."""
 
-_CLOSED = "read-only folder"
+_CLOSED, _FULL = "read-only folder", "full disk"
 COPY_TRIES = 20
 """How often a copy is begun anew as the file was written meanwhile."""
 _ROLLBACK = b"\1\1"
@@ -99,7 +98,7 @@ class Connection:
                 cursor = self.db.conn.execute(sql, parameters)
                 found = cursor.fetchall()
         except SQLITE_ERRORS as error:
-            raise explain(error, self.path) from error
+            raise explain(error, self.path, reading=True) from error
         return [column[0] for column in cursor.description or ()], found
 
     def first(self, sql: str, parameters: Parameters = ()) -> Row | None:
@@ -156,7 +155,7 @@ class Connection:
             self.db.conn.execute("BEGIN")
             yield
         except SQLITE_ERRORS as error:
-            raise explain(error, self.path) from error
+            raise explain(error, self.path, reading=True) from error
         finally:
             self._roll_back()
 
@@ -184,7 +183,7 @@ class Connection:
         try:
             anew = _open_guest(self.path)
         except SQLITE_ERRORS as error:
-            raise explain(error, self.path) from error
+            raise explain(error, self.path, reading=True) from error
         self._let_go()
         self.db, self._copy, self._copied, self._copies = anew.db, anew._copy, anew._copied, self._copies + 1
 
@@ -198,17 +197,17 @@ def open_connection(
     path: Path, *, read_only: bool, create: bool, waiting: Callable[[], None] | None = None
 ) -> Connection:
     """Raises the StoreError of whatever is wrong with the path, the folder, the file or its schema."""
-    path = path.expanduser().absolute()
+    path = database_path(path)
     try:
         check_file(path, read_only=read_only, create=create)
         connection = _open_reader(path) if read_only else _open_writer(path, waiting)
     except SQLITE_ERRORS as error:
-        raise explain(error, path) from error
+        raise explain(error, path, reading=read_only) from error
     try:
         return _with_current_schema(connection)
     except SQLITE_ERRORS as error:
         connection.close()
-        raise explain(error, path) from error
+        raise explain(error, path, reading=read_only) from error
     except BaseException:
         connection.close()
         raise
@@ -252,7 +251,7 @@ def _wait_at_most(connection: sqlite3.Connection, seconds: float) -> None:
 def _open_writer(path: Path, waiting: Callable[[], None] | None) -> Connection:
     db = _connect(path, "mode=rwc", waiting)
     try:
-        _check_owner(db, path, read_only=False)
+        check_owner(db, path, read_only=False)
         _patiently(db.conn, lambda: db.conn.execute("PRAGMA journal_mode = WAL").fetchall(), waiting)
         for pragma in ("synchronous = NORMAL", "foreign_keys = ON"):
             db.conn.execute(f"PRAGMA {pragma}").fetchall()
@@ -263,11 +262,19 @@ def _open_writer(path: Path, waiting: Callable[[], None] | None) -> Connection:
 
 
 def _open_reader(path: Path) -> Connection:
+    """As it is written, or where what SQLite needs beside the file can't be made, as it is now.
+
+    On a full disk SQLite would leave a broken index and an empty log behind: it isn't asked to make them there.
+    """
     if is_guest(path):
         return _open_guest(path)
+    if is_full(path) and not has_log_and_index(path):
+        return _open_frozen(path, _FULL)
     try:
         return Connection(path, _connect(path, "mode=ro"), read_only=True)
     except sqlite3.OperationalError as error:
+        if is_full(path, error):
+            return _open_frozen(path, _FULL)
         if not _is_shut(error):
             raise
     return _open_frozen(path)
@@ -287,28 +294,28 @@ def _open_guest(path: Path) -> Connection:
             if not _is_shut(error):
                 raise
         take_back_log(path)
-    return _private_copy(path, fresh=True)
+    return _private_copy(path)
 
 
-def _open_frozen(path: Path) -> Connection:
-    """A WAL database in a folder that can't be written: SQLite may not make the index file that sharing needs.
+def _open_frozen(path: Path, because: str = _CLOSED) -> Connection:
+    """A WAL database in a folder where SQLite can't make the index file that sharing needs.
 
     `immutable` reads the file alone; rows that are still in the write-ahead log are reached through a private copy.
     """
     log = log_of(path)
     if not (log.exists() and log.stat().st_size):
-        return Connection(path, _connect(path, "immutable=1"), read_only=True, frozen_because=_CLOSED)
-    return _private_copy(path, fresh=False)
+        return Connection(path, _connect(path, "immutable=1"), read_only=True, frozen_because=because)
+    return _private_copy(path, because)
 
 
-def _private_copy(path: Path, *, fresh: bool) -> Connection:
-    """A copy of the file and its log as they were at one moment, with no byte of them locked. A `fresh` one is made
-    anew once they differ, and isn't needed of a database without WAL, which is read in its place."""
+def _private_copy(path: Path, because: str = "") -> Connection:
+    """A copy of the file and its log as they were at one moment, with no byte of them locked. One without a reason to
+    be frozen is made anew once they differ, and isn't needed of a database without WAL, which is read in its place."""
     for _ in range(COPY_TRIES):
         seen = seen_now(path)
         with closing(connect_unlocked(path)) as origin:
             content = origin.serialize()
-        if fresh and content[18:20] == _ROLLBACK:
+        if not because and content[18:20] == _ROLLBACK:
             return Connection(path, _connect(path, "mode=ro"), read_only=True)
         folder = tempfile.TemporaryDirectory(prefix="emmy-")
         try:
@@ -323,49 +330,22 @@ def _private_copy(path: Path, *, fresh: bool) -> Connection:
         except BaseException:
             folder.cleanup()
             raise
-        because, copied = ("", seen) if fresh else (_CLOSED, None)
+        copied = None if because else seen
         return Connection(path, db, read_only=True, frozen_because=because, _copy=folder, _copied=copied)
     raise StoreLocked(f"{path} is being written all the time; open it again in a while")
 
 
-def _check_owner(db: Database, path: Path, *, read_only: bool) -> None:
-    """Nothing is written into another program's database, not even a journal mode."""
-    if not db.table_names():
-        return
-    if db.conn.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
-        created = "" if read_only else ", and Emmy creates it"
-        raise NotEmmys(f"{path} is a database of another program; name another file{created}")
-
-
 def _with_current_schema(connection: Connection) -> Connection:
     db, path = connection.db, connection.path
-    _check_owner(db, path, read_only=connection.read_only)
-    version = _known_version(connection)
+    check_owner(db, path, read_only=connection.read_only)
+    version = known_version(db, path)
     if version < SCHEMA and connection.read_only:
         if version == 0:
             raise NotEmmys(f"{path} holds no tables yet; `emmy tune --db {path}` fills it")
         connection = _upgraded_in_memory(connection)
     migrate(connection.db)
-    missing = set(TABLES) - set(connection.db.table_names())
-    if missing:
-        raise StoreDamaged(f"{path} lacks the table {min(missing)!r}", *naming())
+    check_tables(connection.db, path)
     return connection
-
-
-def _known_version(connection: Connection) -> int:
-    """The version of the schema. Raises StoreDamaged where none is named, NewerSchema for one of the future."""
-    path = connection.path
-    try:
-        version = schema_version(connection.db)
-    except UnicodeDecodeError:
-        raise
-    except ValueError as error:
-        raise StoreDamaged(f"{path} is damaged ({error})", *naming()) from None
-    if version > SCHEMA:
-        raise NewerSchema(
-            f"{path} was written by a newer Emmy (schema {version}, this one knows {SCHEMA}): upgrade emmy-tui"
-        )
-    return version
 
 
 def _upgraded_in_memory(connection: Connection) -> Connection:
@@ -375,7 +355,8 @@ def _upgraded_in_memory(connection: Connection) -> Connection:
     connection.db.conn.backup(memory)
     connection.close()
     closed = "read-only file" if not os.access(path, os.W_OK) else "opened read-only"
-    why = f"older schema, {_CLOSED if connection.frozen_because or not os.access(path.parent, os.W_OK) else closed}"
+    closed = _CLOSED if not os.access(path.parent, os.W_OK) else closed
+    why = f"older schema, {connection.frozen_because or closed}"
     return Connection(path, Database(memory, execute_plugins=False), read_only=True, frozen_because=why)
 
 
@@ -384,16 +365,16 @@ def upgrade_file(path: Path) -> None:
 
     Raises the StoreError of a file that is no database of Emmy, or that can't be written.
     """
-    path = path.expanduser().absolute()
+    path = database_path(path)
     try:
         check_file(path, read_only=True, create=False)
         reader = _open_reader(path)
         try:
-            _check_owner(reader.db, path, read_only=True)
-            older = 0 < _known_version(reader) < SCHEMA
+            check_owner(reader.db, path, read_only=True)
+            older = 0 < known_version(reader.db, path) < SCHEMA
         finally:
             reader.close()
     except SQLITE_ERRORS as error:
-        raise explain(error, path) from error
+        raise explain(error, path, reading=True) from error
     if older:
         open_connection(path, read_only=False, create=False).close()

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from engine.store.connection import open_connection
+from engine.store.database_file import database_path
 from engine.store.errors import SQLITE_ERRORS, StoreDamaged, explain
 
 
@@ -18,7 +19,7 @@ def copy_database(source: Path, destination: Path) -> Path:
     The copy appears whole or not at all. Raises StoreError, which names the source where that is what's damaged.
     """
     origin = open_connection(source, read_only=True, create=False)
-    destination = destination.expanduser().absolute()
+    destination = database_path(destination)
     part = destination.with_name(f"{destination.name}.{uuid.uuid4().hex[:8]}.part")
     try:
         destination.parent.mkdir(parents=True, exist_ok=True)

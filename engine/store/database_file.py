@@ -14,12 +14,29 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from engine.store.errors import NotADatabase, StoreMissing, StoreReadOnly, StoreUnreadable, naming, no_database
+from engine.store.errors import (
+    NotADatabase,
+    StoreMissing,
+    StoreReadOnly,
+    StoreUnreadable,
+    naming,
+    no_database,
+    unreadable,
+)
 from engine.store.guest import owner_name
+from engine.typed_path import BadPath, typed_path
 
 _BESIDE = ("-wal", "-shm", "-journal")
 _PAGE = 512
 """The smallest page, and so the smallest database; SQLite takes a file of one byte for an empty one."""
+
+
+def database_path(path: Path) -> Path:
+    """The path in full. Raises StoreUnreadable with the sentence of a path that can't be meant, or not be reached."""
+    try:
+        return typed_path(path)
+    except BadPath as error:
+        raise StoreUnreadable(str(error)) from None
 
 
 def is_database(path: Path) -> bool:
@@ -44,7 +61,10 @@ def is_beside_a_database(path: Path) -> bool:
 
     The index holds locks too, so such a file is not looked into either: its name and its neighbour tell.
     """
-    path = path.expanduser().resolve()
+    try:
+        path = path.expanduser().resolve()
+    except (OSError, ValueError, RuntimeError):  # as above: nothing that can be found stands there
+        return False
     suffix = next((suffix for suffix in _BESIDE if path.name.endswith(suffix)), "")
     owner = path.name.removesuffix(suffix)
     return bool(suffix and owner) and is_database(path.with_name(owner))
@@ -67,7 +87,7 @@ def check_file(path: Path, *, read_only: bool, create: bool) -> None:
     elif not path.is_file():
         raise NotADatabase(f"{path} is a pipe or a device; name a file")
     elif not os.access(path, os.R_OK):
-        raise StoreUnreadable(f"{path} can't be read", *naming("ask its owner for access, or name another database"))
+        raise unreadable(path)
     elif path.stat().st_size:
         if not is_database(path):
             raise no_database(path, created=create and not read_only)
@@ -80,6 +100,13 @@ def check_file(path: Path, *, read_only: bool, create: bool) -> None:
 
 def unwritable_because(path: Path) -> str:
     """What keeps the database at `path` from being written, as far as it is seen from outside, or ""."""
+    try:
+        return _unwritable_because(path)
+    except OSError as error:  # a folder on the way may not be entered, or what was seen a moment ago is gone
+        return f"{path} can't be reached ({error.strerror or error})"
+
+
+def _unwritable_because(path: Path) -> str:
     for needed in (path, path.parent):
         if needed.exists() and not os.access(needed, os.W_OK):
             return f"the {'folder' if needed.is_dir() else 'file'} {needed} can't be written"

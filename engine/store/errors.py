@@ -91,15 +91,15 @@ _SCARCE_BYTES = 64 * 1024
 """SQLite reports a full disk as an I/O error where it maps memory; with less than this free, that is the cause."""
 
 
-def explain(error: Exception, path: Path) -> StoreError:
-    """The StoreError that says in words what one of SQLITE_ERRORS at `path` means."""
+def explain(error: Exception, path: Path, *, reading: bool = False) -> StoreError:
+    """The StoreError that says in words what one of SQLITE_ERRORS at `path` means to who was `reading` or writing."""
     if isinstance(error, OSError):
-        return _explain_os(error, path)
+        return _explain_os(error, path, reading=reading)
     name = str(getattr(error, "sqlite_errorname", None) or "")
     text = str(error)
     if is_no_text(error):
         return damaged(path, "a text in it is no UTF-8")
-    if name.startswith("SQLITE_FULL") or (name.startswith("SQLITE_IOERR") and free_bytes(path.parent) < _SCARCE_BYTES):
+    if isinstance(error, sqlite3.Error) and is_full(path, error):
         return _full(path)
     if name.startswith("SQLITE_NOTADB"):
         return no_database(path)
@@ -108,9 +108,19 @@ def explain(error: Exception, path: Path) -> StoreError:
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return StoreLocked(f"{path} is locked by another process that writes it; wait for it, or name another database")
     if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_AUTH")):
+        if reading:
+            return unreadable(path, text)
         advice = naming("make it and its folder writable, or name another database")
         return StoreReadOnly(f"{path} can't be written ({text})", *advice)
     return StoreError(f"{path}: {text or type(error).__name__}", *naming("if this stays, name another database"))
+
+
+def is_full(path: Path, error: sqlite3.Error | None = None) -> bool:
+    """Whether the disk of `path` has no room, or the `error` says so: SQLite calls it an I/O error at times."""
+    name = str(getattr(error, "sqlite_errorname", None) or "")
+    if name.startswith("SQLITE_FULL"):
+        return True
+    return (error is None or name.startswith("SQLITE_IOERR")) and free_bytes(path.parent) < _SCARCE_BYTES
 
 
 def is_no_text(error: Exception) -> bool:
@@ -118,11 +128,19 @@ def is_no_text(error: Exception) -> bool:
     return isinstance(error, UnicodeDecodeError) or "decode to UTF-8" in str(error)
 
 
-def _explain_os(error: OSError, path: Path) -> StoreError:
+def unreadable(path: Path | str, what: str = "") -> StoreUnreadable:
+    """The error of a file that may not be read; `what` is the system's word for it."""
+    cause = f"{path} can't be read ({what})" if what else f"{path} can't be read"
+    return StoreUnreadable(cause, *naming("ask its owner for access, or name another database"))
+
+
+def _explain_os(error: OSError, path: Path, *, reading: bool) -> StoreError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return _full(path)
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         where = error.filename or path
+        if reading:
+            return unreadable(where, error.strerror or "")
         advice = naming("name a database in another folder")
         return StoreReadOnly(f"{where} can't be written ({error.strerror})", *advice)
     return StoreError(f"{path}: {error.strerror or error}", *naming())

@@ -11,8 +11,8 @@ gives what merging B into A gives (up to the numbers that rows are counted by), 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,11 +22,18 @@ from engine.ir.json_form import kernel_from_json
 from engine.store.checking import check_database
 from engine.store.connection import Connection, open_connection
 from engine.store.copies import copy_database
+from engine.store.database_file import database_path
 from engine.store.errors import SQLITE_ERRORS, StoreError, explain
 from engine.store.merging_runs import merge_events, merge_groupings
 
 OTHER = "other"
 """The name under which the database that is merged in is attached."""
+
+
+class Unwritten(StoreError):
+    """The merged database, or what it is made in, can't be written."""
+
+    is_output = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,20 +53,40 @@ def merge_databases(sources: Sequence[Path], into: Path | None = None) -> list[M
     """Merge the sources, in one new file `into`, or all after the first into the first, which is then changed.
 
     A source is only read, from a read-only folder too; an older schema is upgraded in a copy, a newer one and a damaged
-    file refused, each by the name that it was given. The result appears whole or not at all. Raises StoreError.
+    file refused, each by the name that it was given. The result appears whole or not at all.
+
+    Raises StoreError, one with `is_output` where the result or what it is made in can't be written.
     """
-    with tempfile.TemporaryDirectory(prefix="emmy-merge-") as folder:
+    with tempfile.TemporaryDirectory(prefix="emmy-merge-") as folder, _told_of_what_was_named(Path(folder), into):
         for source in sources:
             check_database(source)
         copies = [copy_database(source, Path(folder) / f"{number}.db") for number, source in enumerate(sources)]
         if into is None:
             return _merge_all(Path(sources[0]), sources[1:], copies[1:], Path(sources[0]))
-        if into.expanduser().exists():
+        if database_path(into).exists():
             raise StoreError(f"{into} exists already; name a new file, or merge into it by naming it first")
         whole = Path(folder) / "whole.db"
         merged = _merge_all(whole, sources, copies, into)
         copy_database(whole, into)
         return merged
+
+
+@contextmanager
+def _told_of_what_was_named(folder: Path, into: Path | None) -> Iterator[None]:
+    """What can't be written in the block is told by the names that people gave, and not by those of copies."""
+    try:
+        yield
+    except StoreError as error:
+        cause = error.__cause__
+        unwritten = isinstance(cause, OSError) or str(getattr(cause, "sqlite_errorname", "")).startswith("SQLITE_IOERR")
+        if str(folder) in str(error):
+            raise Unwritten(
+                f"copies of the databases can't be written to {folder.parent} ({cause}): make room there, or let TMPDIR"
+                " name another folder"
+            ) from error
+        if unwritten and into is not None and str(into) in str(error):
+            raise Unwritten(f"{into} can't be written ({cause}): make room there, or name another file") from error
+        raise
 
 
 def _merge_all(path: Path, sources: Sequence[Path], copies: Sequence[Path], shown: Path) -> list[Merged]:

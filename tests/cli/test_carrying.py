@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -106,6 +108,11 @@ def test_databases_merge(database: Path, tmp_path: Path, capsys: pytest.CaptureF
         (("export", "--db", "tune.db", "-o", "tune.db"), "is a database, and the output would replace it", 2),
         (("export", "--db", "tune.db", "-o", "tune.db-wal"), "is a database, and the output would replace it", 2),
         (("export", "--db", "tune.db", "-o", "."), "can't be written", 1),
+        (("export", "--db", "tune.db", "-o", "none/x.json"), "none/x.json can't be written", 1),
+        (("export", "--db", "tune.db", "-o", "-", "--json"), "leave one of them away", 2),
+        (("import", "good.json", "--db", "none/deep/y.db"), "none/deep to put y.db in: make it", 2),
+        (("merge", "tune.db", "tune.db", "-o", "none/m.db"), "none to put m.db in: make it", 2),
+        (("merge", "tune.db", "tune.db", "-o", "-"), "can't be written to stdout", 2),
         (("export", "--db", "tune.db", "-o", ""), "can't be written", 1),
     ],
 )
@@ -123,6 +130,8 @@ def test_what_cant_be_carried_is_one_sentence(
     Path("other.json").write_text("{}")
     Path("newer.json").write_text('{"format": "emmy schedules", "version": 2}')
     write_spoiled(Path("numbers.json"), database)
+    assert leave("export", "--db", database, "-o", "good.json") == 0
+    capsys.readouterr()
     before = sorted(path.name for path in tmp_path.iterdir())
     assert leave(*arguments) == code
     complaint = capsys.readouterr().err
@@ -130,6 +139,43 @@ def test_what_cant_be_carried_is_one_sentence(
     assert complaint.count("\n") == 1
     after = sorted(path.name for path in tmp_path.iterdir() if not path.name.endswith(("-wal", "-shm")))
     assert set(after) - set(before) <= {"xdg_data_home", "xdg_state_home", "xdg_cache_home"}
+
+
+def test_schedules_are_written_to_stdout(
+    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert leave("export", "--db", database, "--best", "--kernel", "matmul", "-o", "-") == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out)["format"] == "emmy schedules"
+    assert said.err == "wrote 1 schedule to stdout\n"
+    assert not Path("-").exists()
+
+
+@pytest.mark.parametrize("output", [(), ("-o", "m.db")])
+def test_a_merge_without_room_is_a_failure_and_names_what_the_person_knows(
+    database: Path, tmp_path: Path, output: tuple[str, ...]
+) -> None:
+    fill(tmp_path / "other.db", THERE)
+    content = database.read_bytes()
+    command = ["merge", "tune.db", "other.db", *output]
+    work = (
+        "import resource\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))\n"
+        f"from engine.cli.application import main\nmain({command!r})"
+    )
+    environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", work], cwd=tmp_path, env=environ, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "copies of the databases can't be written to " in done.stderr
+    assert "let TMPDIR name another folder" in done.stderr
+    assert "emmy-merge-" not in done.stderr
+    assert "--db" not in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert database.read_bytes() == content
+    assert not (tmp_path / "m.db").exists()
 
 
 def test_a_pipe_is_written_to_and_stays_one(database: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

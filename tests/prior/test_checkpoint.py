@@ -79,6 +79,13 @@ def test_no_file_is_no_model(tmp_path: Path) -> None:
     assert load_models(tmp_path / "none.npz") == ()
 
 
+def test_a_pipe_in_their_place_is_a_sentence(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for load in (load_models, Reservoir.load):
+        with pytest.raises(CheckpointError, match="can't be read: it is a pipe or a device"):
+            load(tmp_path / "pipe")
+
+
 @given(place=st.integers(0, 10**6), byte=st.integers(0, 255), cut=st.booleans())
 @settings(max_examples=60, deadline=None)
 def test_a_spoiled_file_is_a_sentence(

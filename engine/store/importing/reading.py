@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import re
 import zlib
 from pathlib import Path
 from types import ModuleType
 
+from engine.regular_file import LargeFile, NoRegularFile, open_regular
 from engine.store.database_file import is_beside_a_database, is_database
 from engine.store.errors import plain_cause
 from engine.store.importing import kernel_tuner_cache, t4
 from engine.store.importing.results import ForeignResults, NotResults
+from engine.typed_path import BadPath, typed_path
 
 FORMATS: tuple[ModuleType, ...] = (kernel_tuner_cache, t4)
 """Each has NAME, recognizes(document), names_kernel(document) and read(document, name, gpu)."""
@@ -53,25 +56,30 @@ def _unnamed(known: ModuleType, document: dict[str, object], path: Path) -> str:
 
 def read_document(path: Path) -> dict[str, object]:
     """The object in a JSON file, packed with gzip or not. Raises NotResults, whose text names the file."""
+    try:
+        path = typed_path(path)
+    except BadPath as error:
+        raise NotResults(str(error)) from None
     if is_database(path) or is_beside_a_database(path):
         raise NotResults(f"{path} is no JSON text; it is a database, and `emmy merge` reads those")
     try:
-        with path.open("rb") as file:
-            packed = file.read(len(_GZIP)) == _GZIP
-        with gzip.open(path) if packed else path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
+        data = _unpacked(path)
     except FileNotFoundError:
         raise NotResults(f"there is no file {path}: {_NAME_ONE}") from None
     except IsADirectoryError:
         raise NotResults(f"{path} is a folder: {_NAME_ONE}") from None
+    except NoRegularFile:
+        raise NotResults(f"{path} is a pipe or a device, and no file: {_NAME_ONE}") from None
+    except LargeFile:
+        raise NotResults(
+            f"{path} holds more than {MAX_BYTES >> 20} MiB of text, which is the most that is read"
+        ) from None
     except (EOFError, zlib.error, gzip.BadGzipFile):
         raise NotResults(f"{path} is a damaged or cut off gzip file; get it again") from None
     except OSError as error:
         raise NotResults(
             f"{path} can't be read ({error.strerror or error}): make it readable, or name another"
         ) from None
-    if len(data) > MAX_BYTES:
-        raise NotResults(f"{path} holds more than {MAX_BYTES >> 20} MiB of text, which is the most that is read")
     try:
         document = json.loads(data)
     except json.JSONDecodeError as error:
@@ -81,6 +89,19 @@ def read_document(path: Path) -> dict[str, object]:
     if not isinstance(document, dict):
         raise NotResults(f"{path} is JSON, but no object; it is not of a known format")
     return document
+
+
+def _unpacked(path: Path) -> bytes:
+    """The file's text. Raises OSError, LargeFile among them, and what gzip raises."""
+    with open_regular(path) as file:
+        packed = file.read(len(_GZIP)) == _GZIP
+        file.seek(0)
+        if not packed and os.fstat(file.fileno()).st_size > MAX_BYTES:
+            raise LargeFile(path, MAX_BYTES)
+        data = (gzip.GzipFile(fileobj=file) if packed else file).read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise LargeFile(path, MAX_BYTES)
+    return data
 
 
 def _broken(error: json.JSONDecodeError) -> str:

@@ -1,0 +1,87 @@
+"""A full disk stops no looking: what SQLite needs beside the file isn't made there, and nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engine.store import Store, StoreFull
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of a few MiB of its own."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(place)], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("a disk can't be mounted here")
+    yield place
+    subprocess.run(["umount", str(place)], check=True)
+
+
+def fill_up(place: Path) -> None:
+    with (place / "filler").open("wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(b"x" * 4096)
+        except OSError:
+            pass
+    assert shutil.disk_usage(place).free == 0
+
+
+def test_a_full_disk_is_looked_through(small_disk: Path) -> None:
+    path = small_disk / "tune.db"
+    Store.open(path).close()
+    fill_up(small_disk)
+    before = sorted(os.listdir(small_disk))
+    with Store.open(path, read_only=True) as store:
+        assert not store.runs()
+        assert store.frozen
+        assert store.frozen_because == "full disk"
+    assert sorted(os.listdir(small_disk)) == before
+    with pytest.raises(StoreFull), Store.open(path) as writer:
+        writer.forbid({"NUM_WARPS": 4}, family="contraction", author="ana")
+
+
+def test_rows_in_the_log_are_seen_too(small_disk: Path) -> None:
+    """A writer that is there keeps the index, which is read as it is; after a kill the log is copied elsewhere."""
+    path = small_disk / "tune.db"
+    writer = Store.open(path)
+    writer.forbid({"NUM_WARPS": 4}, family="contraction", author="ana")
+    fill_up(small_disk)
+    with Store.open(path, read_only=True) as store:
+        assert len(store.forbidden()) == 1
+        assert not store.frozen
+    away = small_disk.parent / "killed"
+    away.mkdir()
+    for suffix in ("", "-wal"):
+        shutil.copy(f"{path}{suffix}", away)
+    writer.close()
+    for file in small_disk.iterdir():
+        file.unlink()
+    for file in away.iterdir():
+        shutil.copy(file, small_disk)
+    fill_up(small_disk)
+    with Store.open(path, read_only=True) as store:
+        assert store.frozen_because == "full disk"
+        assert len(store.forbidden()) == 1
+    assert not path.with_name("tune.db-shm").exists()
+
+
+def test_a_reader_is_frozen_where_the_disk_says_that_it_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "tune.db"
+    Store.open(path).close()
+    monkeypatch.setattr("engine.store.errors.free_bytes", lambda folder: 0.0)
+    with Store.open(path, read_only=True) as store:
+        assert store.frozen_because == "full disk"
+    assert [file.name for file in tmp_path.iterdir()] == ["tune.db"]
+    assert sqlite3.connect(path).execute("SELECT count(*) FROM run").fetchone() == (0,)
