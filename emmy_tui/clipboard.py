@@ -8,6 +8,7 @@ on to the clipboard of the terminal around it (-w, tmux 3.2 and above).
 from __future__ import annotations
 
 import base64
+import os
 import subprocess
 
 TMUX_S = 2.0
@@ -34,6 +35,7 @@ def load_tmux_buffer(text: str) -> bool:
                 stderr=subprocess.DEVNULL,
                 timeout=TMUX_S,
                 check=False,
+                env=dict(os.environ),
             )
         except (OSError, subprocess.SubprocessError):
             return False

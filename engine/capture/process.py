@@ -44,6 +44,7 @@ def capture(
         encoding="utf-8",
         errors="replace",
         start_new_session=True,
+        env=dict(os.environ),
     )
     try:
         answer, complaint = child.communicate(request, timeout=timeout_s)

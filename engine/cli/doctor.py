@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_format
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -61,7 +62,9 @@ def _probed() -> dict[str, Any]:
     """Run the probe in a child; a child that dies or hangs makes torch the suspect, because only it can."""
     command = [sys.executable, "-P", probe.__file__]
     try:
-        child = subprocess.run(command, capture_output=True, text=True, timeout=PROBE_LIMIT_S, check=False)
+        child = subprocess.run(
+            command, capture_output=True, text=True, timeout=PROBE_LIMIT_S, check=False, env=dict(os.environ)
+        )
     except subprocess.TimeoutExpired:
         return _silent(f"no answer within {PROBE_LIMIT_S} s")
     except OSError as error:

@@ -137,7 +137,14 @@ def _ptxas() -> dict[str, Any]:
     else:
         return {"error": "not installed"}
     try:
-        said = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=PTXAS_LIMIT_S, check=True)
+        said = subprocess.run(
+            [path, "--version"],
+            capture_output=True,
+            text=True,
+            timeout=PTXAS_LIMIT_S,
+            check=True,
+            env=dict(os.environ),
+        )
     except (OSError, subprocess.SubprocessError) as error:
         return {"error": f"{path} does not run: {error}"}
     return {"version": ptxas_version(said.stdout), "path": str(path)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -124,7 +125,9 @@ def _profile(question: dict[str, Any]) -> bool:
         return False
     with profiled_command(ncu, question) as command:
         try:
-            ended = subprocess.run(command, capture_output=True, text=True, timeout=PROFILE_LIMIT_S, check=False)
+            ended = subprocess.run(
+                command, capture_output=True, text=True, timeout=PROFILE_LIMIT_S, check=False, env=dict(os.environ)
+            )
         except (OSError, subprocess.TimeoutExpired) as error:
             complain(f"ncu gave no answer: {error}")
             return False

@@ -66,7 +66,12 @@ def _disassembled(compiled: CompiledSource) -> str:
             command = [path, *options, file.name]
             try:
                 ended = subprocess.run(
-                    command, capture_output=True, text=True, timeout=DISASSEMBLE_LIMIT_S, check=False
+                    command,
+                    capture_output=True,
+                    text=True,
+                    timeout=DISASSEMBLE_LIMIT_S,
+                    check=False,
+                    env=dict(os.environ),
                 )
             except (OSError, subprocess.TimeoutExpired):
                 continue

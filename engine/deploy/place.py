@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -51,6 +52,7 @@ def this_place(index: int = 0) -> Place | None:
             text=True,
             timeout=LIMIT_S,
             check=False,
+            env=dict(os.environ),
         )
         context, target = json.loads(child.stdout.splitlines()[-1])
         return Place(Context(**context), Target(**target))

@@ -6,6 +6,7 @@ that ptxas rejects is out; where ptxas takes them all and writes the same code, 
 
 from __future__ import annotations
 
+import os
 import subprocess
 import tempfile
 from dataclasses import dataclass
@@ -157,6 +158,7 @@ def _assembled(
             errors="replace",
             timeout=ASSEMBLE_LIMIT_S,
             check=False,
+            env=dict(os.environ),
         )
     except subprocess.TimeoutExpired:
         return None, f"it did not end within {ASSEMBLE_LIMIT_S:.0f} s"

@@ -115,6 +115,12 @@ def read_assembler(path: Path) -> Assembler:
 
 def _said(path: Path, option: str) -> str:
     done = subprocess.run(
-        [path, option], capture_output=True, text=True, errors="replace", timeout=ASK_LIMIT_S, check=False
+        [path, option],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=ASK_LIMIT_S,
+        check=False,
+        env=dict(os.environ),
     )
     return done.stdout

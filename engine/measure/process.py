@@ -92,6 +92,7 @@ class Nursery:
             stderr=subprocess.DEVNULL,
             pass_fds=(read_fd,),
             start_new_session=True,
+            env=dict(os.environ),
         )
         os.close(read_fd)
 

@@ -5,6 +5,7 @@ Nothing here loads torch, so all of it answers at once.
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 
@@ -73,7 +74,10 @@ def _ptxas_version(path: str) -> str:
     if not path:
         return ""
     try:
-        text = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=30, check=False).stdout
+        asked = subprocess.run(
+            [path, "--version"], capture_output=True, text=True, timeout=30, check=False, env=dict(os.environ)
+        )
+        text = asked.stdout
     except (OSError, subprocess.TimeoutExpired):
         return ""
     found = _PTXAS_VERSION.search(text)
