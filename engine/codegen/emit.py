@@ -23,6 +23,7 @@ from engine.codegen.frames import (
     split_by_axes,
     view_frame,
 )
+from engine.codegen.half_results import half_function, half_results
 from engine.codegen.index_space import Axis, IndexSpace, Value
 from engine.codegen.known_truth import truth_of
 from engine.codegen.reindex import reindexed
@@ -58,6 +59,7 @@ class Emitter:
         self._fixed: dict[int, tuple[Value, Frame, str]] = {}
         self._used: dict[str, int] = {}
         self._spaces = 0
+        self._halves = half_results(body)
 
     def line(self, text: str) -> None:
         """Write into the innermost open block."""
@@ -159,8 +161,12 @@ class Emitter:
             if chosen.number is not None:
                 return replace(chosen, dtype=dtype)
             return self.bind(key, cast_text(chosen.text, chosen.dtype, dtype), dtype, chosen.axes, f"v{index}")
+        function = half_function(self.body, index) if index in self._halves else None
+        if function is not None:
+            places = [(i, broadcast_frame(frame, op.out.shape, self.body.ops[i].out.shape)) for i in function.inputs]
         inputs = [self.value(i, place, space) for i, place in places]
-        text = pointwise_text(op, [Operand(v.text, v.dtype, v.number) for v in inputs])
+        operands = [Operand(v.text, v.dtype, v.number) for v in inputs]
+        text = function.text(operands) if function is not None else pointwise_text(op, operands)
         axes = frozenset().union(*(v.axes for v in inputs))
         return self.bind(key, text, dtype, axes, f"v{index}")
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.codegen.expressions import POINTER_TYPE
+from engine.codegen.half_results import HALF_HELPERS
 from engine.codegen.source import Argument
 from engine.codegen.tile_groups import HALF_ROLL
 from engine.ir.graph import Graph
@@ -19,6 +20,7 @@ _HELPERS: dict[str, tuple[str, ...]] = {
         "low, high = tl.split(halves)",
         "return tl.reshape(tl.permute(tl.join(high, low), (0, 1, 3, 2)), tile.shape)",
     ),
+    **HALF_HELPERS,
 }
 
 
@@ -38,11 +40,13 @@ def module_text(
     body = "\n".join(lines)
     called = "\n".join("\n".join(function.lines) for function in functions)
     head = ["import triton", "import triton.language as tl"]
-    if "libdevice." in body + called:
-        head.append("from triton.language.extra import libdevice")
+    helpers: list[str] = []
     for name, (parameters, *statements) in _HELPERS.items():
         if name in body + called:
-            head += ["", "", "@triton.jit", f"def {name}({parameters}):", *(f"    {text}" for text in statements)]
+            helpers += ["", "", "@triton.jit", f"def {name}({parameters}):", *(f"    {text}" for text in statements)]
+    if "libdevice." in "\n".join([body, called, *helpers]):
+        head.append("from triton.language.extra import libdevice")
+    head += helpers
     for function in functions:
         head += ["", "", "@triton.jit", f"def {function.name}({', '.join(function.parameters)}):", *function.lines]
     signature = f"def {entry}({', '.join(argument.name for argument in arguments)}):"

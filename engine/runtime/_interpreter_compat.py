@@ -25,6 +25,7 @@ def interpreter_repairs() -> Iterator[None]:
         stack.enter_context(mock.patch.object(interpreter.InterpreterBuilder, "cast_impl", rounding))
         stack.enter_context(mock.patch.object(libdevice, "tanh", _function(np.tanh)))
         stack.enter_context(mock.patch.object(libdevice, "pow", _function(np.power)))
+        stack.enter_context(mock.patch.object(libdevice, "fast_dividef", _function(np.divide)))
         stack.enter_context(mock.patch.object(interpreter, "_patch_lang", _once_a_module(interpreter._patch_lang)))
         yield
 

@@ -1,5 +1,11 @@
 import triton
 import triton.language as tl
+from triton.language.extra import libdevice
+
+
+@triton.jit
+def silu_to_half(x):
+    return libdevice.fast_dividef(x, 1.0 + tl.exp2(x * -1.4426950408889634))
 
 
 @triton.jit
@@ -17,6 +23,6 @@ def contraction(out0, left_desc, right_desc, right1_desc):
         acc = tl.dot(left_tile, right_tile, acc)
         right1_tile = right1_desc.load([tile_n * 64, k]).T
         acc1 = tl.dot(left_tile, right1_tile, acc1)
-    v6 = acc / (1.0 + tl.exp(-acc))
+    v6 = silu_to_half(acc)
     v8 = v6 * acc1
     tl.store(out0 + rows * 3072 + cols, v8.to(tl.bfloat16))

@@ -1,5 +1,11 @@
 import triton
 import triton.language as tl
+from triton.language.extra import libdevice
+
+
+@triton.jit
+def silu_to_half(x):
+    return libdevice.fast_dividef(x, 1.0 + tl.exp2(x * -1.4426950408889634))
 
 
 @triton.jit
@@ -42,6 +48,6 @@ def contraction(in0, in1, in2, out0):
     acc1 = tl.sum(sum1_2, 0, keep_dims=True)
     acc1 = tl.where(rows == 0, tl.sum(sum1_0, 0, keep_dims=True), acc1)
     acc1 = tl.where(rows == 1, tl.sum(sum1_1, 0, keep_dims=True), acc1)
-    v6 = acc / (1.0 + tl.exp(-acc))
+    v6 = silu_to_half(acc)
     v8 = v6 * acc1
     tl.store(out0 + rows * 3072 + cols, v8.to(tl.bfloat16), mask=rows < 3)
