@@ -121,7 +121,7 @@ def test_a_file_that_is_cut_off_changes_nothing(
     before = (folder / "e.db").read_bytes()
     assert leave(["import", "cut.json", "--db", "e.db"]) == 2
     complaint = capsys.readouterr().err
-    assert complaint.startswith("emmy: cut.json is no")
+    assert complaint.startswith(f"emmy: {(folder / 'cut.json').absolute()} is no")
     assert complaint.count("\n") == 1
     assert (folder / "e.db").read_bytes() == before
 

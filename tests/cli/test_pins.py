@@ -89,6 +89,25 @@ def test_the_pin_of_a_kernel_that_is_gone_can_be_ended(
         assert store.pins() == ()
 
 
+@pytest.mark.parametrize("name", ["matmul 256x256x256", "MATMUL 256x256x256 float32"])
+def test_a_kernel_goes_by_the_name_that_is_shown(
+    database: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    assert leave("pin", name, "NUM_WARPS=8", "--db", str(database)) == 0
+    assert leave("eval", "variants", "--kernel", name, "--db", str(database)) == 0
+    assert leave("unpin", name, "--db", str(database)) == 0
+
+
+def test_the_whole_name_of_one_is_part_of_no_other(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    longer = build_matmul(256, 256, 2560)
+    with Store.open(database) as store:
+        store.record_kernel(longer)
+    assert longer.shape_text == "256x256x2560 float32"
+    assert leave("pin", "matmul 256x256x256", "NUM_WARPS=8", "--db", str(database)) == 0
+    assert leave("pin", "matmul 256x256", "NUM_WARPS=8", "--db", str(database)) == 2
+    assert "is 2 kernels" in capsys.readouterr().err
+
+
 def test_a_pin_for_another_context_warns(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with Store.open(database) as store:
         store.record_context(OLDER)

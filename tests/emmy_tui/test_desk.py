@@ -97,6 +97,7 @@ def test_a_write_closes_its_writer_and_the_reader_sees_it(here: Here, database: 
     here.desk.connect(lambda: database)
     key = matmul().key
     here.ask("pins", lambda store: len(store.pins()))
+    here.wait()
     opened: list[Store] = []
 
     def act(store: Store) -> None:
