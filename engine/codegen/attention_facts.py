@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from engine.codegen.attention_prologue import key_frame, streamed_bytes
 from engine.codegen.emit import resolve
 from engine.codegen.family import Unsupported
-from engine.codegen.frames import Digit, Frame, FrameError, split_by_axes, whole_frame
+from engine.codegen.frames import Digit, Frame, FrameError, is_single_stride, split_by_axes, whole_frame
 from engine.codegen.outputs import Output, stored_outputs
 from engine.ir.attention import AttentionChain, attention_chain, steps_to_scores, unfit_because
 from engine.ir.attention_mask import Masking, read_masking
@@ -214,7 +214,7 @@ def _rows(
     first, second, outer = split_by_axes(place, [extents[1], extents[0], batch])
     inner, along = (second, first) if is_key else (first, second)
     width, count = (extents[0], extents[1]) if is_key else (extents[1], extents[0])
-    if len(inner) > 1 or len(along) > 1:
+    if not (is_single_stride(inner, width) and is_single_stride(along, count)):
         return None, "its axes are no single strides"
     if width > 1 and (not inner or inner[0].place != 1):
         return None, "the elements of a head are not neighbours"

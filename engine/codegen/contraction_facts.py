@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from engine.codegen.emit import Axis, IndexSpace, resolve
 from engine.codegen.family import Unsupported
-from engine.codegen.frames import Digit, Frame, FrameError, split_by_axes, whole_frame
+from engine.codegen.frames import Digit, Frame, FrameError, is_single_stride, split_by_axes, whole_frame
 from engine.codegen.outputs import Output, stored_outputs
 from engine.ir.column_groups import GroupError, column_group
 from engine.ir.graph import DTYPE_BYTES, Graph
@@ -23,14 +23,15 @@ class Matrix:
     """An input read as a row-major matrix, the form a TMA descriptor takes.
 
     `shape`, `strides` and `offset` in elements. `transposed` says that its rows are the operand's second axis.
-    A batch is folded into the rows, `batch_rows` of them each (0 without a batch in it).
+    A batch is folded into the rows: `row_digits` say by how many a matrix of the batch begins further down, which is
+    the same for all that share a matrix (no digits: all do).
     """
 
     shape: tuple[int, int]
     strides: tuple[int, int]
     offset: int
     transposed: bool
-    batch_rows: int
+    row_digits: tuple[Digit, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,11 +219,10 @@ def _inputs_read(body: Graph, index: int) -> frozenset[int]:
 
 def _matrix(element_bytes: int, place: Frame, batch: int, extents: tuple[int, int]) -> tuple[Matrix | None, str]:
     """The descriptor form of an operand, or why it has none."""
-    groups = split_by_axes(place, [extents[1], extents[0], batch])
-    second, first, outer = groups
-    if any(len(group) > 1 for group in groups):
+    second, first, outer = split_by_axes(place, [extents[1], extents[0], batch])
+    if not (is_single_stride(first, extents[0]) and is_single_stride(second, extents[1])):
         return None, "its axes are no single strides"
-    stride = [_stride(group) for group in (first, second, outer)]
+    stride = [_stride(group) for group in (first, second)]
     if place.offset * element_bytes % 16:
         return None, "its first element is not 16-byte aligned"
     unit = [axis for axis in (1, 0) if stride[axis] == 1] + [axis for axis in (1, 0) if extents[axis] == 1]
@@ -236,15 +236,13 @@ def _matrix(element_bytes: int, place: Frame, batch: int, extents: tuple[int, in
         return None, "one of its axes is expanded"
     if row_stride * element_bytes % 16:
         return None, "its row stride is no multiple of 16 bytes"
-    batch_rows = 0
-    if batch > 1 and stride[2]:
-        if stride[2] % row_stride:
-            return None, "its batch stride is no multiple of its row stride"
-        batch_rows = stride[2] // row_stride
-    total = rows + (batch - 1) * batch_rows
+    if any(digit.place % row_stride for digit in outer):
+        return None, "its batch stride is no multiple of its row stride"
+    digits = tuple(Digit(digit.extent, digit.step, digit.place // row_stride) for digit in outer)
+    total = rows + sum((digit.extent - 1) * digit.place for digit in digits)
     if max(total, columns) >= 2**31:
         return None, "it is larger than a descriptor can say"
-    return Matrix((total, columns), (row_stride, 1), place.offset, transposed, batch_rows), ""
+    return Matrix((total, columns), (row_stride, 1), place.offset, transposed, digits), ""
 
 
 def _stride(group: list[Digit]) -> int:

@@ -143,7 +143,7 @@ def _descriptor_block(facts: ContractionFacts, operand: Operand, block: tuple[in
     if inner * facts.element_bytes < 16:
         return f"A TMA block's rows of {inner} elements are shorter than 16 bytes."
     depth_is_rows = matrix.transposed == (operand is facts.left)
-    if matrix.batch_rows and depth_is_rows and facts.k % k:
+    if matrix.row_digits and depth_is_rows and facts.k % k:
         return f"BLOCK_K={k} doesn't divide {facts.k}, so a TMA block would read rows of the next matrix of the batch."
     return None
 

@@ -19,6 +19,7 @@ from engine.codegen.emit import Axis, Emitter
 from engine.codegen.expressions import TRITON_TYPE, cast_text
 from engine.codegen.expressions import Operand as Scalar
 from engine.codegen.family import Values
+from engine.codegen.frames import index_text
 from engine.codegen.module_text import descriptor_type, module_text, pointer_arguments
 from engine.codegen.side_by_side import Product, side_by_side
 from engine.codegen.source import Argument, KernelSource
@@ -257,8 +258,7 @@ class _Writer:
         tile = f"tile_m * {self.block_m}" if side == "left" else f"tile_n * {self.block_n}"
         first, second = (tile, "k") if side == "left" else ("k", tile)
         row, column = (second, first) if matrix.transposed else (first, second)
-        if matrix.batch_rows:
-            row = f"batch * {matrix.batch_rows} + {row}"
+        row = " + ".join([*(index_text("batch", digit, self.facts.batch) for digit in matrix.row_digits), row])
         name = f"{side}_tile"
         turn = ".T" if matrix.transposed else ""
         self.emitter.line(f"{name} = {self._descriptor_name(operand)}.load([{row}, {column}]){turn}")

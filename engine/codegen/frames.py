@@ -100,6 +100,17 @@ def split_by_axes(frame: Frame, extents: Sequence[int]) -> list[list[Digit]]:
     ]
 
 
+def is_single_stride(digits: Sequence[Digit], extent: int) -> bool:
+    """Whether an axis of `extent`, whose digits these are, moves by one stride from each of its elements to the next.
+
+    One digit is not enough: that of an axis which is expanded in part counts with a divisor, or begins again.
+
+    >>> is_single_stride([Digit(8, 1, 64)], 8), is_single_stride([Digit(2, 4, 64)], 8), is_single_stride([], 8)
+    (True, False, True)
+    """
+    return not digits or (len(digits) == 1 and digits[0].step == 1 and digits[0].extent == extent)
+
+
 def index_text(name: str, digit: Digit, extent: int) -> str:
     """`name // step % extent * place` with what has no effect left out; `extent` is the axis's own."""
     text = name if digit.step == 1 else f"{name} // {digit.step}"
