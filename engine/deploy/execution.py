@@ -19,6 +19,7 @@ import torch
 from engine.codegen import KernelSource, is_generated, render
 from engine.deploy.deployment import Deployment
 from engine.deploy.evidence import Source
+from engine.deploy.likeness import OTHER_BRANCH, is_the_call
 from engine.deploy.pinning import check_source_built
 from engine.ir.graph import Graph
 from engine.ir.plan import BufferView
@@ -75,19 +76,28 @@ def make_runner(deployment: Deployment, graph: Graph, tensors: Sequence[torch.Te
 def check_against(
     graph: Graph, tensors: Sequence[torch.Tensor], ours: Sequence[torch.Tensor], eager: Sequence[torch.Tensor]
 ) -> str:
-    """What is wrong with `ours`, in words; "" if they are as exact as eager's.
+    """What is wrong with `ours`, or with the graph that it was made of, in words; "" if it gives what eager gives.
 
-    Both are compared with the graph in a wider dtype. Tensors that eager returns with other shapes are wrong.
+    Both are compared with the graph in a wider dtype, and eager with the graph as its ops round, for the graph may not
+    be the call. Tensors that eager returns with other shapes are wrong.
     """
     wide = (
         torch.float64 if any(spec.dtype in ("float32", "float64") for spec in graph.output_specs()) else torch.float32
     )
-    references = [value.clone() for value in evaluate(graph, tensors, wide)]
     if [tuple(value.shape) for value in ours] != [tuple(value.shape) for value in eager]:
-        return "its outputs have other shapes than eager's"
+        return _not_eagers("its outputs have other shapes than eager's")
+    # the graph has the casts of autocast already
+    with torch.autocast(ours[0].device.type if ours else "cpu", enabled=False):
+        references = [value.clone() for value in evaluate(graph, tensors, wide)]
+        if not is_the_call(graph, tensors, eager, references):
+            return OTHER_BRANCH
     dtypes = [str(value.dtype) for value in eager]
     failure = less_exact_than_eager(compare(ours, references), compare(eager, references), dtypes)
-    return failure.cause if failure else ""
+    return _not_eagers(failure.cause) if failure else ""
+
+
+def _not_eagers(cause: str) -> str:
+    return f"the kernels chosen for it don't give what eager gives ({cause})"
 
 
 class _Interpreted:

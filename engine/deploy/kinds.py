@@ -164,6 +164,18 @@ def content_of(cell: types.CellType) -> object:
         return ABSENT
 
 
+def is_alias(value: object) -> bool:
+    """Whether it is a class with arguments, such as `list[int]`, or a union of classes."""
+    kind = type(value)
+    return kind in (types.GenericAlias, types.UnionType) or (kind.__module__ == "typing" and hasattr(value, "__args__"))
+
+
+def alias_parts(value: object) -> tuple[object, ...]:
+    """What such a one is made of, whose attributes it may show as its own."""
+    args, noted = getattr(value, "__args__", ()), getattr(value, "__metadata__", ())
+    return getattr(value, "__origin__", None), *args, *noted
+
+
 def parts_of(value: Any) -> tuple[object, ...]:
     """What one of the BINDING kinds stands for."""
     if isinstance(value, weakref.ref):

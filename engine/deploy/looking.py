@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import builtins
+import importlib
+import sys
 import types
 from collections.abc import Mapping
 from typing import Any
 
-from engine.deploy.codes import Said
+from engine.deploy.codes import IMPORTS, Said
 from engine.deploy.kinds import PLAIN, Same, bits, content_of, is_installed_class
 from engine.deploy.recording import Record
 from engine.deploy.restoring import Holder
 from engine.deploy.spaces import FIRST_NAMES, Space
+
+_IMPORTING = (importlib.import_module, builtins.__import__, importlib.__import__)
 
 
 class Looking:
@@ -33,6 +38,7 @@ class Looking:
         self._called: set[int] = set()
         self._calls_any = False
         self._texts = False
+        self._asks_any = False
         self._asked: list[tuple[object, str]] = []
         self._count = 0
 
@@ -44,6 +50,13 @@ class Looking:
         called = f" ({name})" if name else ""
         self._refuse(f"it reaches a {type(value).__name__}{called}, and a change inside it can't be seen")
 
+    def _refuse_imports(self, value: Any, name: str) -> None:
+        """Refuse Python's table of modules, and a function that imports if no code calls it by a name of `IMPORTS`."""
+        if value is sys.modules:
+            self._refuse("it reads sys.modules, and a module that comes there later can't be seen")
+        elif value in _IMPORTING and name not in IMPORTS:
+            self._refuse("it imports modules whose names its code doesn't say, and these can't be watched")
+
     def _look(self, value: Any, name: str) -> None:
         """Mark a value, and note it to be entered later if it is seen for the first time."""
         kind = type(value)
@@ -51,6 +64,8 @@ class Looking:
             self.marks.append(kind)
             self.marks.append(bits(value))
             return
+        if kind in (dict, types.FunctionType, types.BuiltinFunctionType):
+            self._refuse_imports(value, name)
         # the variable __class__ is super()'s: nothing is made by it
         if isinstance(value, type) and not self._installed and name != "__class__":
             self._called.update(id(one) for one in value.__mro__ if not is_installed_class(one))

@@ -3,7 +3,8 @@
 From the function the walk goes to its closure, defaults and attributes, to the globals that its code names, to what
 these hold, and so on: modules with their parameters, buffers and hooks, bound methods, partials, containers, objects
 with their attributes, slots and classes, tensors. Of objects, classes and Python modules the names count that any of
-the code says; where it takes names that it computes (`getattr`, `vars`), all attributes of objects do.
+the code says; where it takes names that it computes (`getattr`, `vars`), all attributes of objects do, and of the
+user's own classes and modules.
 
 It leaves three things: `marks`, equal as long as the function would do the same; `watch`, by which that is asked
 cheaply; and `problem`, in words, if it reaches what can't be watched. Python's, torch's and NumPy's own code is taken
@@ -16,6 +17,7 @@ import builtins
 import collections
 import contextvars
 import functools
+import importlib
 import operator
 import sys
 import threading
@@ -29,7 +31,7 @@ from torch import nn
 from torch.fx._lazy_graph_module import _LazyGraphModule
 
 from engine.deploy.caches import code_of, entries_of
-from engine.deploy.codes import Said, imported, names_of_getter, said
+from engine.deploy.codes import ASK, MATCHED, Said, imported, names_of_getter, said
 from engine.deploy.compiled import HOOKS, CompiledModule
 from engine.deploy.kinds import (
     BINDING,
@@ -37,8 +39,11 @@ from engine.deploy.kinds import (
     CLOSED,
     UNREAD,
     Same,
+    alias_parts,
     can_change,
+    content_of,
     in_library,
+    is_alias,
     is_installed,
     is_installed_class,
     odd_kind,
@@ -76,7 +81,7 @@ class Reach(Looking):
         self._installed = True
         self._drain(self._later, self._count + MOST_INSTALLED)
         for space in self._spaces:
-            space.watch_others(self._record, self.names)
+            space.watch_others(self._record, self.names, self._asks_any)
         self.watch.done()
         return self
 
@@ -121,6 +126,9 @@ class Reach(Looking):
             self._look(getattr(value, "function", None), name)
         elif isinstance(value, type):
             self._class(value)
+        elif is_alias(value):
+            for part in alias_parts(value):
+                self._look(part, name)
         elif isinstance(value, operator.attrgetter):
             self.names.update(names_of_getter(value))
         elif changes_unseen(value, ()):
@@ -175,7 +183,7 @@ class Reach(Looking):
         """Look at what the names said so far stand for where they weren't looked up yet; whether there was any."""
         grew = False
         for space in list(self._spaces):
-            found = space.meant(self.names, None if self._calls_any else self._called, self._texts)
+            found = space.meant(self.names, None if self._calls_any else self._called, self._texts, self._asks_any)
             if found:
                 grew = True
                 self._look_up(space, found)
@@ -190,6 +198,8 @@ class Reach(Looking):
             self._record.hold("", item, values, named=True)
         for name, value in values.items():
             self.marks.append(name)
+            if name == MATCHED and isinstance(value, tuple):
+                self.names.update(text for text in value if isinstance(text, str))
             if space.library and not isinstance(value, torch.Tensor):
                 self.marks.append(Same(value))
             if not space.library or isinstance(value, torch.Tensor | types.ModuleType) or is_put_there(value):
@@ -259,6 +269,9 @@ class Reach(Looking):
             self.names.update(names_of_getter(value))
         elif isinstance(value, types.BuiltinMethodType) and value.__name__ in ALL_NAMES_OF_OWN:
             self.names.update(ALL_NAMES)
+        elif isinstance(value, types.BuiltinMethodType) and value.__name__ in ASK and not self._installed:
+            self.names.update(ALL_NAMES)
+            self._asks_any = True
         if isinstance(value, functools.partial | functools._lru_cache_wrapper):
             self._record.dictionary("", value.__dict__, keys_only=True)
             self._space(value, value.__dict__)
@@ -273,6 +286,13 @@ class Reach(Looking):
         self._texts = self._texts or says.texts
         self._calls_any = self._calls_any or not OF_CLASSES.isdisjoint(names)
         self.names.update(ALL_NAMES if not ALL_NAMES_OF_OWN.isdisjoint(names) else ())
+        if says.imports_any:
+            self._refuse_imports(importlib.import_module, "")
+        if "modules" in says.names and ("sys" in says.names or self._has_sys(function, says)):
+            self._refuse_imports(sys.modules, "")
+        if "__subclasses__" in says.names:
+            self._refuse("it asks a class for its subclasses, and one that comes later can't be seen")
+        self._asks_any = self._asks_any or says.asks_any
         own: Any = function
         modules, built_in = sys.modules, own.__builtins__
         asked = [(name, modules) for name in imported(function, says.imports)]
@@ -284,6 +304,11 @@ class Reach(Looking):
                 self.marks.append(Same(value))
             else:
                 self._look(value, name)
+
+    def _has_sys(self, function: types.FunctionType, says: Said) -> bool:
+        """Whether the module sys is one of its variables, by whatever name."""
+        held = (function.__globals__.get(name) for name in says.names)
+        return any(value is sys for value in (*held, *map(content_of, function.__closure__ or ())))
 
     def _container(self, value: Any, name: str) -> None:
         self.marks.append(len(value))

@@ -30,7 +30,10 @@ class Shared:
         self._kept: dict[tuple[object, ...], weakref.WeakSet[Deployed]] = {}
 
     def keep(self, settings: Settings, tensors: Sequence[torch.Tensor], fixed: frozenset[int], entry: Deployed) -> None:
-        """Offer what was built to other graphs."""
+        """Offer what was built to other graphs, unless it returns an input or a view of one: of equal programs one may
+        return the tensor itself, and another a view of all of it."""
+        if any(view.buffer < len(entry.live.sources) for view in entry.deployment.grouping.outputs):
+            return
         self._kept = {key: kept for key, kept in self._kept.items() if kept}
         self._kept.setdefault(_key(settings, tensors, fixed), weakref.WeakSet()).add(entry)
 

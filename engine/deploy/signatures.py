@@ -24,6 +24,7 @@ from engine.deploy.controls import ControlsHere
 from engine.deploy.deployment import Deployment, deployment
 from engine.deploy.execution import Runner, WeightsMoved, check_against, make_runner, version_of
 from engine.deploy.guarding import Guard, State
+from engine.deploy.likeness import OTHER_BRANCH, same_values, tensors_of
 from engine.deploy.restoring import Saved
 from engine.prior import steering
 from engine.runtime import interprets, read_context, read_target, whole_storage
@@ -48,7 +49,8 @@ class Deployed:
 
     `learns` says that a tensor that the function holds and the kernels read wants gradients, `asked` whether that is
     known of what the function makes itself. `detached` are the outputs that want none in eager, whatever they lie in,
-    `held` those that are tensors which the function holds: these are given themselves.
+    `held` those that are tensors which the function holds: these are given themselves, as are `arguments`, by their
+    place among the call's tensors. A view of all of one is another tensor.
     """
 
     live: LiveProgram
@@ -59,9 +61,12 @@ class Deployed:
     asked: bool = False
     detached: frozenset[int] = frozenset()
     held: tuple[tuple[int, torch.Tensor], ...] = ()
+    arguments: tuple[tuple[int, int], ...] = ()
 
-    def gives(self, eager: Sequence[torch.Tensor], state: State | None) -> None:
-        """Have outputs laid out, and be the tensors that the function holds, where eager's are."""
+    def gives(self, eager: Sequence[torch.Tensor], given: Sequence[torch.Tensor], state: State | None) -> None:
+        """Have outputs laid out, and be the tensors that eager was given, or that the function holds, where its are."""
+        places = {id(tensor): place for place, tensor in reversed(list(enumerate(given)))}
+        self.arguments = tuple((i, places[id(value)]) for i, value in enumerate(eager) if id(value) in places)
         self.strides = tuple(tuple(value.stride()) for value in eager)
         self.detached = frozenset(i for i, value in enumerate(eager) if not value.requires_grad)
         ids = state.ids if state is not None else frozenset()
@@ -73,13 +78,16 @@ class Deployed:
 
     def __call__(self, tensors: Sequence[torch.Tensor]) -> Any:
         """What the call returns. Raises WeightsMoved."""
-        outputs = self.runner(self.inputs(tensors))
+        inputs = self.inputs(tensors)
+        outputs = [_new(output, inputs) for output in self.runner(inputs)]
         laid = [_laid_out(*pair) for pair in zip(outputs, self.strides, strict=True)]
         for i in self.detached:
             if laid[i].requires_grad:
                 laid[i] = laid[i].detach()
         for i, tensor in self.held:
             laid[i] = tensor
+        for i, place in self.arguments:
+            laid[i] = tensors[place]
         return self.live.rebuild(laid)
 
 
@@ -127,7 +135,8 @@ def deploy_call(
         raise Unsuitable("it reads a tensor that torch negates or conjugates only when it is read (a view of .conj())")
     entry.runner = make_runner(chosen, live.program.graph, inputs)
     with _unchanged(function):
-        eager = _tried(function, args, kwargs, fixed)
+        returned, given = _tried(function, args, kwargs, fixed)
+    eager = tensors_of(returned)
     if any(value.grad_fn is not None for value in eager):
         raise Unsuitable("it enables gradients itself")
     try:
@@ -136,12 +145,14 @@ def deploy_call(
     except WeightsMoved:
         raise Unsuitable("its weights move while it runs") from None
     if wrong:
-        raise Unsuitable(f"the kernels chosen for it don't give what eager gives ({wrong})")
+        raise Unsuitable(wrong)
+    if not same_values(live.rebuild(ours), returned):
+        raise Unsuitable(OTHER_BRANCH)
     if [value.dtype for value in eager] != [value.dtype for value in ours]:
         raise Unsuitable("its outputs have other dtypes than eager's")
     if any(one.requires_grad and not other.requires_grad for one, other in zip(eager, ours, strict=True)):
         raise Unsuitable("it returns a tensor that wants gradients, and is none of its arguments")
-    entry.gives(eager, state)
+    entry.gives(eager, given, state)
     return entry
 
 
@@ -177,7 +188,7 @@ def wants_gradients(
 ) -> bool:
     """Whether the call, where gradients are enabled, returns something that requires them. It is tried on copies."""
     with _unchanged(function), torch.enable_grad():
-        return any(value.requires_grad for value in _tried(function, args, kwargs, fixed))
+        return any(value.requires_grad for value in tensors_of(_tried(function, args, kwargs, fixed)[0]))
 
 
 def _all_watched(live: LiveProgram, state: State) -> bool:
@@ -228,8 +239,9 @@ def _changes(names: Sequence[str]) -> ChangesItself:
 
 def _tried(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], fixed: frozenset[int]
-) -> list[torch.Tensor]:
-    """The tensors that eager returns, of a call with copies of the arguments. Raises Unsuitable if it changes them."""
+) -> tuple[Any, list[torch.Tensor]]:
+    """What eager returns, and the tensors it is given, copies of the arguments'. Raises Unsuitable if it changes
+    them."""
     leaves, structure = pytree.tree_flatten((args, kwargs))
     storages: dict[int, torch.Tensor] = {}
     positions = iter(range(len(leaves)))
@@ -243,12 +255,11 @@ def _tried(
     own_args, own_kwargs = pytree.tree_unflatten(copies, structure)
     with left_as_it_was():
         returned = function(*own_args, **own_kwargs)
-    found = [leaf for leaf in pytree.tree_leaves(returned) if isinstance(leaf, torch.Tensor)]
     after, shape = pytree.tree_flatten((own_args, own_kwargs))
     same = shape == structure and all(a is b for a, b in zip(after, copies, strict=True))
     if not same or versions != list(map(version_of, given)):
         raise Unsuitable("it changes one of its arguments")
-    return found
+    return returned, given
 
 
 def _copied(tensor: torch.Tensor, storages: dict[int, torch.Tensor]) -> torch.Tensor:
@@ -317,6 +328,11 @@ def _laid_out(output: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:
     if output.stride() == strides or output.numel() == 0:
         return output
     return torch.empty_strided(output.shape, strides, dtype=output.dtype, device=output.device).copy_(output)
+
+
+def _new(output: torch.Tensor, inputs: Sequence[torch.Tensor]) -> torch.Tensor:
+    """The output, as a tensor of its own if it is an input."""
+    return output.view(output.shape) if any(output is tensor for tensor in inputs) else output
 
 
 def _unready(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:

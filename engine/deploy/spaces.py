@@ -50,28 +50,42 @@ class Space:
         owner = self.owner
         self.library = in_library(root_of(owner)) if isinstance(owner, type) else is_library(owner)
 
-    def meant(self, names: set[str], called: set[int] | None, texts: bool) -> list[str]:
+    def meant(self, names: set[str], called: set[int] | None, texts: bool, computed: bool) -> list[str]:
         """Names in it that code could mean which says `names`, and weren't seen yet.
 
         `called` are identities of classes that the code gets hold of, and so may call, None: all; `texts`: it makes
-        texts of objects.
+        texts of objects; `computed`: it may ask for attributes whose names it computes, which are taken to be those of
+        objects and of the user's own classes and modules.
         """
         if isinstance(self.owner, type) and not self.library:
             own = not is_installed_class(self.owner)
             makes, texts = own and (called is None or id(self.owner) in called), own and texts
-            said = [n for n, value in self.names.items() if n in names or is_special(n, value, makes, texts)]
+            all_of_it = computed and own
+            said = [
+                n
+                for n, value in self.names.items()
+                if n in names or is_special(n, value, makes, texts) or (all_of_it and not n.startswith("__"))
+            ]
         elif isinstance(self.owner, type):
             own_ones = (n for n, value in self.names.items() if is_special(n, value) and is_put_there(value))
             said = [*(name for name in self.names if name in names), *own_ones]
-        elif isinstance(self.owner, (types.ModuleType, torch.Tensor, *BINDING)):
+        elif isinstance(self.owner, types.ModuleType) and not (computed and self._is_own()):
             said = [name for name in self.names if name in names]
-        elif of_library(type(self.owner)) or not names.isdisjoint(ALL_NAMES):
+        elif isinstance(self.owner, types.ModuleType):
+            said = [name for name in self.names if name in names or not name.startswith("__")]
+        elif isinstance(self.owner, (torch.Tensor, *BINDING)) and not computed:
+            said = [name for name in self.names if name in names]
+        elif computed or of_library(type(self.owner)) or not names.isdisjoint(ALL_NAMES):
             said = list(self.names)
         else:
             said = [name for name in self.names if name in names]
         return [name for name in said if name not in self.seen]
 
-    def watch_others(self, record: Record, names: set[str]) -> None:
+    def _is_own(self) -> bool:
+        """Whether a Python module is the user's own."""
+        return not self.library and isinstance(self.owner, types.ModuleType) and not is_installed_module(self.owner)
+
+    def watch_others(self, record: Record, names: set[str], computed: bool) -> None:
         """Have it noticed when a name comes into a class or a module that code could mean which says `names`. What a
         trial puts there of these is taken away again, if it is the user's own."""
         if not isinstance(self.owner, type | types.ModuleType):
@@ -85,6 +99,8 @@ class Space:
             installed = is_installed_class(self.owner)
         else:
             record.watch.add_absent(self.names, absent)
+            if computed and self._is_own():
+                record.watch.add_keys(self.names)
             installed = is_installed_module(self.owner)
         if not installed:
             item = self.owner if isinstance(self.owner, type) else self.names

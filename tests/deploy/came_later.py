@@ -124,18 +124,35 @@ def outputs() -> dict[str, Any]:
 
     def many(a: torch.Tensor) -> Any:
         z, y = a * 2, a * 2
-        return {"z": z, "more": [z + 1, z, 3]}, y, a, HELD
+        return {"z": z, "more": [z + 1, z, 3]}, y, a, HELD, a.view(4), a.contiguous(), HELD.view(4)
 
     x, found = torch.ones(4), {}
     for name, call in (("eager", many), ("engine", engine.compile(many)), ("torch", by_torch(many))):
-        made, y, same, held = call(x)
+        made, y, same, held, seen, also, seen_held = call(x)
         z, more = made["z"], made["more"]
-        found[name] = [z is more[1], z is y, z is more[0], same is x, held is HELD, more[2]]
+        views = [seen is x, also is x, seen_held is HELD, seen.data_ptr() == x.data_ptr()]
+        found[name] = [z is more[1], z is y, z is more[0], same is x, held is HELD, more[2], *views]
+        seen.resize_(2)
+        found[name].append(list(x.shape))
     return found
+
+
+def of_equal_programs() -> list[bool]:
+    """Whether what is returned is the argument, of two graphs of torch.compile that do the same."""
+
+    def itself(a: torch.Tensor) -> Any:
+        return a * 2, a.contiguous()
+
+    def view(a: torch.Tensor) -> Any:
+        return a * 2, a.view(4)
+
+    x = torch.ones(4)
+    torch._dynamo.reset()
+    return [torch.compile(function, backend=emmy_backend)(x)[1] is x for function in (itself, view)]
 
 
 if __name__ == "__main__":
     with torch.no_grad():
         found: dict[str, Any] = {"ways": ways(), "trials": in_trials()}
         list_composites_once()
-        print(json.dumps(found | {"frozen": frozen(), "outputs": outputs()}))
+        print(json.dumps(found | {"frozen": frozen(), "outputs": outputs(), "equal": of_equal_programs()}))

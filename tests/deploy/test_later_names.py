@@ -70,3 +70,7 @@ def test_a_version_and_an_op_of_python_code_are_left_to_eager(found: dict[str, A
 @pytest.mark.parametrize("by", ["engine", "torch"])
 def test_outputs_are_one_object_where_eagers_are(found: dict[str, Any], by: str) -> None:
     assert found["outputs"][by] == found["outputs"]["eager"]
+
+
+def test_an_argument_and_a_view_of_it_are_returned_as_such_by_graphs_that_do_the_same(found: dict[str, Any]) -> None:
+    assert found["equal"] == [True, False]
