@@ -50,7 +50,7 @@ from emmy_tui.tabs.live import LiveTab
 from emmy_tui.tabs.pins import PinsTab
 from emmy_tui.tabs.prior import PriorTab
 from emmy_tui.tabs.variants import VariantsTab
-from emmy_tui.terminal import handle_signals
+from emmy_tui.terminal import handle_signals, let_interrupts_go
 from emmy_tui.text import ASCII, UNICODE
 from emmy_tui.verbs import EXIT_FAILED, EXIT_OK
 from emmy_tui.view import View
@@ -209,6 +209,8 @@ class EmmyApp(Leaving):
         self.tick()
 
     async def on_unmount(self) -> None:
+        if not self.is_headless:
+            let_interrupts_go()
         await self.let_go()
         if self._earlier is not None:
             close_aside(self._earlier.feed.source)

@@ -148,7 +148,7 @@ class DatabaseSource:
             self._frozen = store.frozen_because
 
             def over() -> bool:
-                return self._closing.is_set() or file_identity(self._path) != identity
+                return self._closing.is_set() or store.thaws or file_identity(self._path) != identity
 
             if self.trouble:
                 self._check_whole(store)

@@ -73,6 +73,8 @@ class Desk:
         """What is to be said as long as an act waits for another process's lock; "" while none does."""
         self.refused = 0
         """Acts that could not be stored."""
+        self.patient = False
+        """Whether an act waits for another process's lock for as long as it stays."""
         self._unwritten: list[str] = []
         self._wake = threading.Condition()
         self._closed = False
@@ -218,6 +220,8 @@ class Desk:
                 job = line.jobs.pop(topic)
             answer, sentence = self._answer(job, topic)
             if job.writes:
+                if sentence is not None:
+                    LOG.warning("not stored: %s: %s", job.what, sentence)
                 self._written_or_not(job, sentence)
             self._deliver(lambda job=job, answer=answer, sentence=sentence: self._hand_over(job, answer, sentence))  # type: ignore[misc]
         if line is self._reads:
@@ -275,21 +279,26 @@ class Desk:
             return None, f"internal error: {type(error).__name__}: {error}"
 
     def _write(self, job: _Job, path: Path) -> object:
-        """Through a writer that says so when another process's lock keeps it, and gives up after BUSY_S."""
+        """Through a writer that says so when another process's lock keeps it, and gives up after BUSY_S, or where it
+        is `patient`, not at all. An act of which a part was stored isn't done again."""
+        while True:
+            try:
+                return self._write_once(job, path)
+            except StoreLocked as error:
+                if self.patient and not (self._closed or error.partly):
+                    continue
+                self._deliver(job.locked)
+                what = "only a part of it was stored" if error.partly else "nothing was stored"
+                stayed = f"{path} stayed locked by another process for {BUSY_S:.0f} s"
+                raise StoreError(f"{stayed}: {what}; do it again when that has ended") from error
 
+    def _write_once(self, job: _Job, path: Path) -> object:
         def waiting() -> None:
             self.waiting = f"{path.name} is locked by another process: waiting for it, nothing is stored yet"
             self._warn_there(self.waiting)
 
-        try:
-            with Store.open(path, create=False, waiting=waiting) as writer:
-                answer = job.question(writer)
-        except StoreLocked as error:
-            self._deliver(job.locked)
-            what = "only a part of it was stored" if error.partly else "nothing was stored"
-            raise StoreError(
-                f"{path} stayed locked by another process for {BUSY_S:.0f} s: {what}; do it again when that has ended"
-            ) from error
+        with Store.open(path, create=False, waiting=waiting) as writer:
+            answer = job.question(writer)
         self._stale = True  # a frozen reader can't see what was just written
         return answer
 
@@ -299,7 +308,7 @@ class Desk:
     def _reader(self, locate: Locate, generation: int) -> Store:
         """The open reader, or a new one where another file has taken its place."""
         stale, self._stale = self._stale, False
-        if stale and self._store is not None and self._store.frozen:
+        if self._store is not None and self._store.frozen and (stale or self._store.thaws):
             self._drop_reader()
         if self._store is not None and self._of == generation and self._file == file_identity(self._store.path):
             self._seen = file_signature(self._store.path)

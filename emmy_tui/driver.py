@@ -11,6 +11,9 @@
 - After a SIGSTOP from outside, Textual puts the screen up a second time, beside the first, and reads the keys in two
   threads. Here the first is taken down before: what a shell wrote there in between is gone. It can go when `kill -STOP`
   and `fg` leave a program of one input thread and no line of the shell.
+- Woken in the background, by `bg` or by a `kill %1` that is to end it, Textual reaches for the terminal, which is the
+  shell's, and is stopped in the middle, before it hears of the signal that came along. Here it leaves the terminal
+  alone, and stops again only if it isn't told to leave: `_stay_away`. It can go when `kill %1` ends one.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import contextlib
 import logging
 import os
 import selectors
+import signal
 import time
 from collections.abc import Callable, Iterable
 from typing import Protocol, cast
@@ -31,6 +35,7 @@ from textual.events import Paste
 from textual.message import Message
 
 from emmy_tui.sequences import Cutter, Pasted, Piece
+from emmy_tui.terminal import is_ours
 
 LOG = logging.getLogger("emmy_tui")
 
@@ -41,6 +46,8 @@ HANGUP_S = 0.5
 """A terminal that is closed sends SIGHUP too, which says more."""
 RESUMED_S = 0.5
 """A second SIGCONT within this time is the same one, from the process above."""
+AWAY_S = 0.5
+"""How long a program that is woken in the background waits for a signal that tells it to leave."""
 MOUSE, MOUSE_BYTES, FILLER = b"\x1b[M", 3, ord("!")
 INTERRUPT = b"\x03"
 """Ctrl+c, read alone: a person's key, also in a paste whose end was lost."""
@@ -128,6 +135,35 @@ class TerminalDriver(LinuxDriver):
     """Tells the application, by its `ended`, what ended the input thread."""
 
     _resuming, _resumed_at = False, 0.0
+    _down = False
+    """The screen was taken down for a stop, and nothing is written until it is up again."""
+
+    def start_application_mode(self) -> None:
+        keys, self._down = self._key_thread, False
+        super().start_application_mode()  # type: ignore[no-untyped-call]
+        self._down = self._key_thread is keys  # Textual has found itself in the background
+
+    def stop_application_mode(self) -> None:
+        """Give the terminal back; where it is a shell's already, its line discipline is left as the shell wants it."""
+        if self._down:
+            return
+        if not is_ours(self.fileno):
+            self.attrs_before = None
+        super().stop_application_mode()
+        self._down = True
+
+    def disable_input(self) -> None:
+        """End the input thread; what was typed for a shell is not thrown away."""
+        if is_ours(self.fileno):
+            super().disable_input()
+        elif self._key_thread is not None:
+            self.exit_event.set()
+            self._key_thread.join()
+            self.exit_event.clear()
+
+    def write(self, data: str) -> None:
+        if not self._down:
+            super().write(data)
 
     def _run_input_thread(self) -> None:
         try:
@@ -139,12 +175,20 @@ class TerminalDriver(LinuxDriver):
                 self._loop.call_soon_threadsafe(cast(_Screen, self._app).ended, error)
 
     def run_input_thread(self) -> None:
-        """Read keys until the driver is stopped. Raises TerminalGone, or OSError for what else is wrong with it."""
+        """Read keys until the driver is stopped. Raises TerminalGone, or OSError for what else is wrong with it.
+
+        What is typed for a shell is left to it: reading it stops the program, and waits for the next line after that.
+        """
         keyboard = Keyboard(cast(_Screen, self._app).keeps_alt)
         with selectors.SelectSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
             while not self.exit_event.is_set():
-                messages = keyboard.read(self._read()) if selector.select(LOOK_S) else []
+                typed = bool(selector.select(LOOK_S))
+                ours = is_ours(self.fileno)
+                if typed and not ours:
+                    self.exit_event.wait(LOOK_S)
+                typed = typed and ours and bool(selector.select(0))  # a shell may have taken it before
+                messages = keyboard.read(self._read()) if typed else []
                 for message in (*messages, *keyboard.waited()):
                     self.process_message(message)
 
@@ -162,6 +206,9 @@ class TerminalDriver(LinuxDriver):
     def _sigcont_application(self, *_: object) -> None:
         """Back from a stop. After ctrl+z the screen was taken down before; after a SIGSTOP from outside it is still up,
         with what the shell wrote on it."""
+        if not is_ours(self.fileno):
+            self._loop.call_soon_threadsafe(self._loop.call_later, AWAY_S, self._stay_away)
+            return
         up = self._key_thread is not None and self._key_thread.is_alive()
         just_resumed = up and time.monotonic() - self._resumed_at < RESUMED_S
         if self._resuming or just_resumed or not self._auto_restart:
@@ -174,3 +221,12 @@ class TerminalDriver(LinuxDriver):
             self.resume_application_mode()
         finally:
             self._resuming, self._resumed_at = False, time.monotonic()
+
+    def _stay_away(self) -> None:
+        """Woken in the background a while ago: stop again, but to leave; a shell may have called it back meanwhile."""
+        if self._app._exit:
+            return
+        if is_ours(self.fileno):
+            self._sigcont_application()
+        else:
+            os.kill(os.getpid(), signal.SIGSTOP)

@@ -4,7 +4,6 @@ named where the terminal was given back."""
 from __future__ import annotations
 
 import asyncio
-import math
 import time
 from collections.abc import Sequence
 from typing import ClassVar
@@ -23,10 +22,11 @@ MOMENT_S = 0.4
 LOOK_S = 0.05
 LISTED = 5
 """Acts that are named in the question."""
+STORED = "stored"
 
 
 class Unstored(Dialog):
-    """Answers "wait", "leave", or "" to stay."""
+    """Answers "wait", "leave", or "" to stay. One that `waits` is dismissed once all is stored."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "answer('wait')", show=False),
@@ -34,23 +34,30 @@ class Unstored(Dialog):
         Binding("escape,n,q", "answer", show=False),
     ]
 
-    def __init__(self, view: View, acts: Sequence[str], because: str, width: int) -> None:
+    def __init__(self, view: View, acts: Sequence[str], because: str, width: int, *, waits: bool = False) -> None:
         def line(text: str, tone: Tone) -> Line:
             return [(crop(clean(f"  {text}", view.glyphs), width, view.glyphs), tone)]
 
         more = [line(f"and {len(acts) - LISTED} more", Tone.PLAIN)] if len(acts) > LISTED else []
+        asking: list[Line] = [[("  enter ", Tone.KEY), ("wait for it, then quit", Tone.PLAIN)]]
+        self._waits = waits
         lines: list[Line] = [
             [],
             *(line(what, Tone.ACCENT) for what in acts[:LISTED]),
             *more,
             *([line(because, Tone.DIM)] if because else []),
             [],
-            [("  enter ", Tone.KEY), ("wait for it, then quit", Tone.PLAIN)],
+            *([] if waits else asking),
             [("  d     ", Tone.KEY), ("quit now, and let it go", Tone.PLAIN)],
             [("  esc   ", Tone.KEY), ("stay", Tone.PLAIN)],
             [],
         ]
-        super().__init__(TextPanel(view, lines, f"{fmt.plural(len(acts), 'act')} not stored yet. Quit?"))
+        title = "Waits, then quits" if waits else f"{fmt.plural(len(acts), 'act')} not stored yet. Quit?"
+        super().__init__(TextPanel(view, lines, title))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Enter asks for what is done already where it `waits`."""
+        return not (self._waits and action == "answer" and parameters == ("wait",))
 
 
 class Leaving(Pressing):
@@ -81,9 +88,30 @@ class Leaving(Pressing):
 
     def _decided(self, answer: str | None) -> None:
         if answer == "wait":
-            self._leave_once_stored(math.inf, self.desk.refused)
+            self._wait_for_it()
         elif answer == "leave":
             self.leave_now(EXIT_FAILED)
+        elif answer == STORED:
+            super().action_leave()
+        else:
+            self.desk.patient = False
+
+    def _wait_for_it(self) -> None:
+        """As long as it takes: a lock that stays is waited for until a person decides otherwise."""
+        self.desk.patient = True
+        width = max(20, self.size.width - 6)
+        waiting = Unstored(self.view, self.desk.unwritten, self.desk.waiting, width, waits=True)
+        self.push_screen(waiting, self._decided)
+        self._look_whether_stored(waiting, self.desk.refused)
+
+    def _look_whether_stored(self, waiting: Unstored, refused: int) -> None:
+        if waiting not in self.screen_stack:
+            return
+        ended = not self.desk.unwritten or self.desk.refused != refused
+        if ended and waiting is self.screen:
+            waiting.dismiss(STORED if self.desk.refused == refused else "")
+        else:
+            self.set_timer(LOOK_S, lambda: self._look_whether_stored(waiting, refused))
 
     async def let_go(self) -> None:
         """End the desk; what is stored within a moment still is."""

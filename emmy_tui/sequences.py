@@ -29,9 +29,9 @@ from textual._xterm_parser import (
 
 ESCAPE, BELL, DELETE = "\x1b", "\x07", "\x7f"
 STRING_S = 0.5
-"""How long the next character of a reply that was begun is waited for: a connection may pause in the middle of it."""
+"""How long the next character of what may be a reply is waited for: a connection may pause in the middle of it."""
 WHOLE_S = 2.0
-"""How long a whole reply may take."""
+"""How long a whole reply may take, and how long its rest is waited for once it is known to be one."""
 PASTE_S = 0.5
 """A paste that says nothing for so long is over, even if its end was lost with the connection."""
 DOUBTFUL, LONGEST = 256, 1 << 16
@@ -219,6 +219,8 @@ def _is_reply(begun: str) -> bool:
 
 
 def _patience(begun: str) -> float:
-    """How long a sequence is waited for: longer where a reply begins like that."""
+    """How long a sequence is waited for: longer where a reply begins like that, and longest where it is one."""
+    if begun[1:2] in _STRINGS and _is_reply(begun):
+        return WHOLE_S
     shape = _BEGUN.get(begun[1:2])
     return STRING_S if shape is not None and shape.match(begun, 2) else constants.ESCAPE_DELAY

@@ -16,7 +16,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from emmy_tui.terminal import tell_log
+from emmy_tui.terminal import is_ours, tell_log
 
 HANDED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT)
 """SIGCONT among them: while this process was stopped alone, the shell wrote on the child's screen."""
@@ -94,23 +94,24 @@ def _keys_are_signals() -> bool:
 
 def _wait(child: int, before: list[Any]) -> int:
     """The child's wait status at its end. While it is stopped this process is, so that a shell sees one job, on the
-    terminal as it was `before`: after a SIGSTOP the child gives nothing back."""
+    terminal as it was `before`: after a SIGSTOP the child gives nothing back. A stop that is over already is none."""
     while True:
         _, status = os.waitpid(child, os.WUNTRACED)
         if not os.WIFSTOPPED(status):
             return status
-        _give_back(before, always=False)
-        os.kill(os.getpid(), signal.SIGSTOP)
-        found, status = os.waitpid(child, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
-        if found and not os.WIFCONTINUED(status) and not os.WIFSTOPPED(status):
+        found, status = os.waitpid(child, os.WNOHANG | os.WCONTINUED)
+        if not found:
+            _give_back(before, always=False)
+            os.kill(os.getpid(), signal.SIGSTOP)
+        elif not os.WIFCONTINUED(status):
             return status
 
 
 def _give_back(before: list[Any], *, always: bool) -> None:
-    """The terminal as it was; one that the child gave back itself stays as it is."""
+    """The terminal as it was; one that the child gave back itself, or that a shell has taken, stays as it is."""
     with contextlib.suppress(termios.error, OSError):
         terminal = sys.stdin.fileno()
-        if always or termios.tcgetattr(terminal) != before:
+        if is_ours(terminal) and (always or termios.tcgetattr(terminal) != before):
             os.write(sys.stdout.fileno(), RESTORE)
             termios.tcsetattr(terminal, termios.TCSAFLUSH, before)
 

@@ -50,6 +50,14 @@ def refuse_because(environ: Mapping[str, str]) -> str | None:
     return None
 
 
+def is_ours(terminal: int) -> bool:
+    """Whether the terminal is this job's, and no shell has put it in the background; so without job control."""
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return True
+
+
 def open_log(path: Path, *, make_folder: bool = False) -> int:
     """A descriptor that appends to the log file; a folder is made for ours alone, not for a name that was typed.
 
@@ -170,3 +178,13 @@ def handle_signals(
     loop.add_signal_handler(signal.SIGINT, interrupt)
     for number in kept:
         loop.call_soon(leave_because, number)
+
+
+def let_interrupts_go() -> None:
+    """Within the running loop, from where the screen is taken down: a ctrl+c ends nothing that is ending already.
+
+    The loop would leave Python's own handler behind, which ends the process in the middle.
+    """
+    with contextlib.suppress(RuntimeError):
+        asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

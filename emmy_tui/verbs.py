@@ -241,7 +241,8 @@ class Verbs(App[None]):
 
     def _choose_by(self, step: int) -> None:
         keys = [row.kernel for row in self.live.kernel_panel.ordered()]
-        shown = self.view.kernel
+        here = self.tab.kernel_here()
+        shown = here if here is not None and here.kernel in keys else self.view.kernel
         if shown is not None:
             self.choose_kernel(keys[(keys.index(shown.kernel) + step) % len(keys)])
             self.tick()

@@ -13,6 +13,8 @@ import stat
 from pathlib import Path
 
 SHOWN_CHARACTERS = 60
+NAME_BYTES = 255
+"""What a name may have in the usual file systems: a path that is refused without a longer one is itself too long."""
 
 
 class BadPath(Exception):
@@ -71,7 +73,9 @@ def _status(path: Path) -> os.stat_result | None:
 
 def _unreachable(path: Path, error: OSError) -> str:
     if error.errno == errno.ENAMETOOLONG:
-        longest = max(path.parts, key=len)
+        longest = max(path.parts, key=lambda part: len(os.fsencode(part)))
+        if len(os.fsencode(longest)) <= NAME_BYTES:
+            return f"the path is too long, {len(os.fsencode(path))} bytes: name another file; it is {_shown(path)}"
         return f"a name in the path is too long, {_shown(longest)}: name another file"
     if error.errno == errno.ELOOP:
         return f"the links at {path} lead in a circle: name another file"

@@ -48,7 +48,8 @@ def test_a_path_is_in_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     [
         (NOBODY, "there is no user nosuchuserhere"),
         (LONG, "too long"),
-        (f"/tmp/{LONG}/y", "too long"),
+        (f"/tmp/{LONG}/y", "a name in the path is too long"),
+        ("/" + "folder/" * 1000, "^the path is too long, 7000 bytes"),
         ("a\0b", "no path holds such a character"),
         ("a\udcffb\0", "no path holds such a character"),
     ],

@@ -16,6 +16,7 @@ from emmy_tui.outlet import Outlet
 from emmy_tui.text import plain
 from emmy_tui.view import View
 from emmy_tui.widgets.panel import ListPanel, Panel
+from engine.snapshot import KernelRow
 from engine.store import Store
 
 T = TypeVar("T")
@@ -125,6 +126,10 @@ class Tab(Container):
 
     def reset(self) -> None:
         """The snapshot is another one."""
+
+    def kernel_here(self) -> KernelRow | None:
+        """The kernel that the tab shows."""
+        return self.view.kernel
 
     def choose_kernel(self) -> None:
         """The view shows another kernel."""

@@ -120,8 +120,8 @@ class VariantsTab(Tab):
 
     def hold(self) -> None:
         """Stay with the kernel that is shown now: a run that goes on to the next one, or another run that begins, must
-        not turn the page."""
-        self._held = self.view.kernel
+        not turn the page. While the database is read, the shown kernel is that of every tab, which moves with it."""
+        self._held = None if self.view.reading else self.view.kernel
 
     def kernel_here(self) -> KernelRow | None:
         """The kernel of the page. A run that doesn't know it takes nothing from what the database holds of it."""
@@ -134,6 +134,8 @@ class VariantsTab(Tab):
 
     def update(self, touched: set[str]) -> None:
         """Ask again where another kernel is shown, and now and then while rows come in."""
+        if self._held is None:
+            self.hold()
         kernel = self.kernel_here()
         key = kernel.kernel if kernel else ""
         version = self.view.snapshot.versions.get("log", 0)
@@ -151,7 +153,8 @@ class VariantsTab(Tab):
             self.list.forget("No kernel yet")
             return
         key = kernel.kernel if kernel else ""
-        self._held = self._held or kernel
+        if self._held is None:
+            self.hold()
         moved = key != self._kernel
         if moved:
             self._kernel, self._own_context, self._contexts = key, "", ()

@@ -71,6 +71,8 @@ def pin(
 def one_kernel(store: Store, text: str) -> Kernel:
     """The kernel that a text names; leaves with exit code 2 if it is none or several."""
     keys = store.kernel_keys(text)
+    if len(keys) > 1 and text not in keys:
+        keys = tuple(key for key in keys if _is_name(store, key, text)) or keys
     if not keys:
         raise refuse(f"no kernel of {store.path} matches {text!r}; `emmy eval variants` shows what is there")
     if len(keys) > 1 and text not in keys:
@@ -78,6 +80,17 @@ def one_kernel(store: Store, text: str) -> Kernel:
         more = f" and {len(keys) - 4} more" if len(keys) > 4 else ""
         raise refuse(f"{text!r} is {len(keys)} kernels: give the key of one: {shown}{more}")
     return store.kernel(text if text in keys else keys[0])
+
+
+def _is_name(store: Store, key: str, text: str) -> bool:
+    """Whether the text is all of the kernel's name, with or without the dtype."""
+    try:
+        kernel = store.kernel(key)
+    except StoreError:
+        return False
+    name, wanted = kernel_text(kernel).casefold(), " ".join(text.casefold().split())
+    sizes = kernel.shape_text.partition(" ")[0].casefold()
+    return wanted in (name, f"{(kernel.label or kernel.family).casefold()} {sizes}")
 
 
 def _context(store: Store, kernel: Kernel, named: str) -> str:

@@ -129,10 +129,7 @@ def deploy_call(
         chosen = replace(chosen, notes=(*chosen.notes, *map(str, unlike(store.bad_rows)[:LEFT_OUT_SHOWN])))
     entry = Deployed(live, chosen, _unready, (), learns)
     inputs = entry.inputs(tensors)
-    if len({tensor.device for tensor in inputs}) > 1:
-        raise Unsuitable("its tensors and weights lie on several devices")
-    if any(tensor.is_neg() or tensor.is_conj() for tensor in inputs):
-        raise Unsuitable("it reads a tensor that torch negates or conjugates only when it is read (a view of .conj())")
+    _refuse_inputs(inputs)
     entry.runner = make_runner(chosen, live.program.graph, inputs)
     with _unchanged(function):
         returned, given = _tried(function, args, kwargs, fixed)
@@ -154,6 +151,14 @@ def deploy_call(
         raise Unsuitable("it returns a tensor that wants gradients, and is none of its arguments")
     entry.gives(eager, given, state)
     return entry
+
+
+def _refuse_inputs(inputs: Sequence[torch.Tensor]) -> None:
+    """Raises Unsuitable for what kernels can't read as one call's."""
+    if len({tensor.device for tensor in inputs}) > 1:
+        raise Unsuitable("its tensors and weights lie on several devices")
+    if any(tensor.is_neg() or tensor.is_conj() for tensor in inputs):
+        raise Unsuitable("it reads a tensor that torch negates or conjugates only when it is read (a view of .conj())")
 
 
 def capture_unchanged(

@@ -237,7 +237,10 @@ class TuningSession:
         except (CaptureError, DeviceError, StoreError, ValueError) as error:
             self._fail(str(error))
         except Exception as error:
-            _LOG.exception("the engine thread failed")
+            if self.control.aborted:  # what it worked with was closed under it
+                _LOG.info("the run was closed in the middle: %s: %s", type(error).__name__, error)
+            else:
+                _LOG.exception("the engine thread failed")
             self._fail(f"internal error: {type(error).__name__}: {error}")
         finally:
             self._done.set()

@@ -58,6 +58,11 @@ class Answers:
         return self._connection.frozen_because
 
     @property
+    def thaws(self) -> bool:
+        """Whether what froze it is over, so that a store that is opened now sees what is written."""
+        return self._connection.thaws()
+
+    @property
     def left_out(self) -> tuple[str, ...]:
         """A sentence about each row that was met so far and can't be read: the answers are without it."""
         return tuple(self._connection.left_out)

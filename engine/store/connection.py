@@ -164,6 +164,10 @@ class Connection:
         version = int(self.tuples("PRAGMA data_version")[0][0])
         return (self._copies << 32) + version
 
+    def thaws(self) -> bool:
+        """Whether the disk that was full has space again."""
+        return self.frozen_because == _FULL and not is_full(self.path)
+
     def close(self) -> None:
         """A writer leaves everything in the one file, also while others read: whoever copies that file has it all."""
         if not self.read_only:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -13,7 +15,7 @@ from typing import Protocol
 from engine import __version__
 from engine.capture import capture, parse_target
 from engine.deploy import user_name
-from engine.events import Event, RunFinished, RunState
+from engine.events import Event, Logged, RunFinished, RunState
 from engine.ir.plan import Program
 from engine.measure import CounterReader, Device, open_device
 from engine.prior import Prior
@@ -68,6 +70,9 @@ class LiveRequest:
     counters: CounterReader | None = None
 
 
+LOCK_TOLD_S = 10.0
+"""How soon a wait for another process's lock is told of again."""
+
 Then = Callable[[LiveRequest, Host, Store, Device], list[RunFinished]]
 """What is done with the open database and device once the run has ended."""
 
@@ -93,7 +98,7 @@ def tune_live(request: LiveRequest, host: Host, then: Then = nothing_more) -> li
     try:
         with ahead:
             device = host.own_device(opened(request.open_device, request.device, jobs, controls, cold_l2=cold_l2))
-        with _database(request.database) as store:
+        with _database(request.database, told_of_lock(request.database, host)) as store:
             chosen_prior(store, host.settings.prior)
             plain = _problem(store, request.code, device, ahead)
             program = plain.program
@@ -107,13 +112,28 @@ def tune_live(request: LiveRequest, host: Host, then: Then = nothing_more) -> li
             device.close()
 
 
+def told_of_lock(path: Path, host: Host) -> Callable[[], None]:
+    """What a write calls while another process's lock keeps it: people hear of it, unless the run is paused for it."""
+    said_at = -math.inf
+
+    def tell() -> None:
+        nonlocal said_at
+        now = time.monotonic()
+        if not host.control.paused and now - said_at > LOCK_TOLD_S:
+            said_at = now
+            text = f"{path} is locked by another process: the run waits for it"
+            host.emit(Logged(at=time.time(), level="warning", text=text))
+
+    return tell
+
+
 @contextmanager
-def _database(path: Path) -> Iterator[Store]:
+def _database(path: Path, waiting: Callable[[], None]) -> Iterator[Store]:
     """The open database; one that was made here and never got a run is taken away again."""
     existed = path.exists()
     runs = 0
     try:
-        with Store.open(path) as store:
+        with Store.open(path, waiting=waiting) as store:
             try:
                 yield store
             finally:
@@ -152,7 +172,8 @@ def record_run(
 ) -> RunFinished:
     """One run of a problem, with its row from the start to the end; `walkers` are of the run that it may repeat."""
     prior = chosen_prior(store, settings.prior, problem.target, device.context.key)
-    store.record_context(device.context, device.target)
+    disk = FullDisk(host.control, host.change_state)
+    disk.outlast(lambda: store.record_context(device.context, device.target))
     info = RunInfo(
         target=problem.target,
         program=program,
@@ -166,8 +187,8 @@ def record_run(
         author=user_name(),
         version=__version__,
     )
-    run = store.start_run(info)
-    bench = _bench(run, request, host, store, device, problem, settings, prior)
+    run = disk.outlast(lambda: store.start_run(info))
+    bench = _bench(run, request, host, store, device, problem, settings, prior, disk)
     if walkers is not None and walkers.context_key == device.context.key:
         bench.walkers = walkers
     if isinstance(device, Fleet):
@@ -183,7 +204,7 @@ def record_run(
         summary = json.dumps(asdict(finished))
         return finished
     finally:
-        store.end_run(run, state, summary)
+        disk.outlast(lambda: store.end_run(run, state, summary))
 
 
 def _bench(
@@ -195,9 +216,9 @@ def _bench(
     problem: Problem,
     settings: Settings,
     prior: Prior,
+    disk: FullDisk,
 ) -> Workbench:
     """What the run works with."""
-    disk = FullDisk(host.control, host.change_state)
     return Workbench(
         run=run,
         database=str(request.database),

@@ -21,7 +21,7 @@ from engine.search import EnumeratedSpace, Space
 from engine.search import Path as Steps
 from engine.store import Store, StoreError
 from engine.tune.control import Retune
-from engine.tune.live import Host, LiveRequest, record_run
+from engine.tune.live import Host, LiveRequest, record_run, told_of_lock
 from engine.tune.opening import opened, start
 from engine.tune.run import rare_collections
 from engine.tune.settings import Settings
@@ -103,7 +103,8 @@ def tune_again(request: RetuneRequest, host: Host) -> list[RunFinished]:
     The database must hold the kernels; nothing is asked of their programs.
     """
     host.change_state(RunState.CAPTURING)
-    with Store.open(request.database, create=False) as store:
+    told = told_of_lock(request.database, host)
+    with Store.open(request.database, create=False, waiting=told) as store:
         for one in request.wanted:
             check_tunable(store, one.kernel)
         device = host.own_device(

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from engine.cli.application import main
+from engine.ir import GraphBuilder, Kernel, TensorSpec
 from engine.store import Store
 from tests.deploy.samples import HERE, OLDER, fill, matmul, schedules
 
@@ -90,16 +91,18 @@ def test_the_pin_of_a_kernel_that_is_gone_can_be_ended(
 
 
 @pytest.mark.parametrize("name", ["matmul 256x256x256", "MATMUL 256x256x256 float32"])
-def test_a_kernel_goes_by_the_name_that_is_shown(
-    database: Path, capsys: pytest.CaptureFixture[str], name: str
-) -> None:
+def test_a_kernel_goes_by_the_name_that_is_shown(database: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
     assert leave("pin", name, "NUM_WARPS=8", "--db", str(database)) == 0
     assert leave("eval", "variants", "--kernel", name, "--db", str(database)) == 0
     assert leave("unpin", name, "--db", str(database)) == 0
 
 
 def test_the_whole_name_of_one_is_part_of_no_other(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    longer = build_matmul(256, 256, 2560)
+    build = GraphBuilder()
+    left, right = (
+        build.input(TensorSpec.contiguous(s, "float32"), n) for s, n in (((256, 2560), "x"), ((2560, 256), "w"))
+    )
+    longer = Kernel("contraction", build.build(build.add("matmul", left, right)), "matmul")
     with Store.open(database) as store:
         store.record_kernel(longer)
     assert longer.shape_text == "256x256x2560 float32"

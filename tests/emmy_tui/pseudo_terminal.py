@@ -43,7 +43,7 @@ def hang():
 
 from engine.events import RunState, StateChanged
 FAILED = StateChanged(at=1, state=RunState.FAILED, reason="the GPU is gone: plug it in")
-source = Noisy(search_events()[:200], capabilities=() if how == "idle" else ("pause", "stop"))
+source = Noisy(search_events()[:200], capabilities=() if how in ("idle", "slow end") else ("pause", "stop"))
 begin = lambda: None
 if how == "hang":
     drain, calls = source.drain, iter(range(100))
@@ -55,6 +55,12 @@ if how == "hang":
         return drain(limit)
 
     source.drain = hanging
+if how == "slow end":
+    def slow_end():
+        Path(sys.argv[2] + ".closing").touch()
+        time.sleep(1)
+
+    source.close = slow_end
 if how == "thread":
     begin = threading.Thread(target=hang, daemon=True).start
     source.close = hang

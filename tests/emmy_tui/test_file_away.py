@@ -14,6 +14,7 @@ import pytest
 from emmy_tui.database_source import DatabaseSource, is_gone
 from engine.events import Event, Logged
 from tests.emmy_tui.recorded import record
+from tests.emmy_tui.test_source import until as wait_until
 
 AS_NOBODY = """
 import os, sys, time
@@ -126,3 +127,24 @@ def test_what_is_under_a_file_is_gone(tmp_path: Path) -> None:
     assert is_gone(tmp_path / "file" / "under")
     assert not is_gone(tmp_path / "file")
     assert not is_gone(tmp_path / ("x" * 300))
+
+
+def test_a_copy_that_a_full_disk_froze_thaws_with_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    full = True
+    record(tmp_path / "tune.db", [])
+    monkeypatch.setattr("engine.store.connection.is_full", lambda path, error=None: full)
+    source = DatabaseSource(tmp_path / "tune.db")
+    try:
+        until(source, lambda: source.badges == ("FROZEN COPY (full disk)",))
+        full = False
+        until(source, lambda: source.badges == ())
+        record(tmp_path / "tune.db", [Logged(at=1.0, level="info", text="news")])
+        came: list[Event] = []
+
+        def has_news() -> bool:
+            came.extend(source.drain(1000))
+            return any(isinstance(event, Logged) and event.text == "news" for event in came)
+
+        wait_until(has_news)
+    finally:
+        source.close()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
+import pytest
 from textual.pilot import Pilot
 
 from emmy_tui.app import EmmyApp
@@ -68,11 +70,60 @@ async def test_a_lock_is_waited_for_aloud_and_asked_about(tmp_path: Path) -> Non
             await pilot.press("q")
             await soon(app, pilot, lambda: isinstance(app.screen, Unstored))
             await pilot.press("enter")
-            await soon(app, pilot, lambda: len(app.screen_stack) == 1)
+            await soon(app, pilot, lambda: "Waits, then quits" in screen_text(app))
             assert not app._exit
         await soon(app, pilot, lambda: app._exit)
     assert (app.return_code, app.unstored) == (0, ())
     assert pins(path) == 1
+
+
+async def test_a_lock_is_waited_for_as_long_as_it_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("emmy_tui.leaving.MOMENT_S", 0.05)
+    monkeypatch.setattr("engine.store.connection.BUSY_S", 1.0)
+    monkeypatch.setattr("engine.store.connection.WORD_S", 0.5)
+    path = fill(tmp_path / "tune.db", rows=4)
+    app = over(path)
+    tries: list[bool] = []
+    once = app.desk._write_once
+
+    def counted(job: Any, path: Path) -> object:
+        tries.append(True)
+        return once(job, path)
+
+    monkeypatch.setattr(app.desk, "_write_once", counted)
+    async with running(app, (100, 30)) as pilot:
+        with locked_elsewhere(path):
+            await pin(app, pilot)
+            await pilot.press("q")
+            await soon(app, pilot, lambda: isinstance(app.screen, Unstored))
+            await pilot.press("enter")
+            await soon(app, pilot, lambda: len(tries) > 3)
+            await pilot.press("enter")
+            assert "Waits, then quits" in screen_text(app)
+            assert not app._exit
+        await soon(app, pilot, lambda: app._exit)
+    assert (app.return_code, app.unstored) == (0, ())
+    assert pins(path) == 1
+
+
+async def test_a_wait_that_is_given_up_ends_in_the_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("emmy_tui.leaving.MOMENT_S", 0.05)
+    monkeypatch.setattr("engine.store.connection.BUSY_S", 1.0)
+    monkeypatch.setattr("engine.store.connection.WORD_S", 0.5)
+    path = fill(tmp_path / "tune.db", rows=4)
+    app = over(path)
+    async with running(app, (100, 30)) as pilot:
+        with locked_elsewhere(path):
+            await pin(app, pilot)
+            await pilot.press("q")
+            await soon(app, pilot, lambda: isinstance(app.screen, Unstored))
+            await pilot.press("enter")
+            await soon(app, pilot, lambda: "Waits, then quits" in screen_text(app))
+            await pilot.press("escape")
+            await soon(app, pilot, lambda: not app.desk.unwritten)
+            await soon(app, pilot, lambda: "stayed locked by another process" in app.footer.said)
+            assert not app._exit
+    assert pins(path) == 0
 
 
 async def test_what_is_let_go_is_named(tmp_path: Path) -> None:

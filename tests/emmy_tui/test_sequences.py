@@ -148,6 +148,19 @@ def test_what_a_person_types_after_escape_is_keys(typed: str, pressed: list[str]
     assert got == pressed[: len(got)]
 
 
+@pytest.mark.parametrize(
+    ("begun", "rest"), [("\x1bP>|XTerm(3", "70)\x1b\\"), ("\x1b]11;rgb:", "0/0/0\x07"), ("\x1b[?62;", "22c")]
+)
+def test_a_reply_may_pause_in_the_middle(begun: str, rest: str) -> None:
+    clock = Clock()
+    keyboard = Keyboard(clock=clock)
+    got = keys([*keyboard.read(begun.encode()), *keyboard.waited()])
+    clock.now += STRING_S * 1.2
+    got += keys([*keyboard.waited(), *keyboard.read(rest.encode()), *keyboard.waited()])
+    assert got == []
+    assert keys(keyboard.read(b"j")) == ["j"]
+
+
 def test_alt_that_a_person_bound_is_kept_before_what_begins_a_string() -> None:
     clock = Clock()
     keyboard = Keyboard(lambda character: character == "X", clock)

@@ -11,7 +11,7 @@ from emmy_tui.action import LIVE, STILL_READING, VARIANTS, Now, reason_why_not
 from emmy_tui.actions import BY_NAME
 from emmy_tui.database_source import DatabaseSource
 from emmy_tui.source import Anew, Mode
-from engine.events import RunState, StateChanged
+from engine.events import KernelFound, RunState, StateChanged
 from engine.ir.plan import Program
 from engine.store import RunInfo, Store
 from tests.emmy_tui.looking import application, rows, running, screen_text
@@ -153,3 +153,38 @@ def test_an_empty_database_is_read_at_once(tmp_path: Path) -> None:
         assert source.drain(10) == []
     finally:
         source.close()
+
+
+async def test_the_variants_go_along_with_the_read_and_on_from_what_is_shown() -> None:
+    source = ScriptedSource([], mode=Mode.BROWSE)
+    source.reading = True
+    app = application(source)
+    events = list(EVENTS)
+    found = [event for event in events if isinstance(event, KernelFound)]
+    async with running(app, (160, 45)) as pilot:
+        app.show_tab(VARIANTS)
+        source.add(*events[: events.index(found[-1]) + 1])
+        app.tick()
+        await pilot.pause()
+        keys = [row.kernel for row in app.live.kernel_panel.ordered()]
+        assert len(keys) > 1
+        app.view.snapshot.current_kernel = keys[0]
+        app.tick()
+        assert app.variants.kernel_here() is app.view.kernel
+        app.view.snapshot.current_kernel = keys[1]
+        app.tick()
+        assert app.variants.kernel_here() is app.view.kernel
+        source.reading = False
+        app.tick()
+        app.view.snapshot.current_kernel = keys[0]
+        app.tick()
+        here = app.variants.kernel_here()
+        assert here is not None
+        assert here.kernel == keys[1]
+        await pilot.press("right_square_bracket")
+        here = app.variants.kernel_here()
+        assert here is not None
+        assert here.kernel == keys[2 % len(keys)]
+        assert app.view.kernel is here
+        await pilot.press("1", "2")
+        assert app.variants.kernel_here() is here

@@ -68,6 +68,10 @@ def test_contexts_are_never_mixed(store: Store, run: str, sample) -> None:
         ("[a-z]", []),
         ("%", []),
         ("nothing", []),
+        ("matmul 512x512", ["matmul"]),
+        ("Matmul  512x512x512 float32", ["matmul"]),
+        ("matmul 512*32", ["matmul"]),
+        ("matmul float32", []),
     ],
 )
 def test_a_kernel_is_found_by_label_family_or_shape(store: Store, run: str, sample, text: str, labels) -> None:

@@ -50,6 +50,19 @@ def test_a_full_disk_is_looked_through(small_disk: Path) -> None:
         writer.forbid({"NUM_WARPS": 4}, family="contraction", author="ana")
 
 
+def test_what_froze_for_a_full_disk_thaws_with_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "tune.db"
+    Store.open(path).close()
+    full = True
+    monkeypatch.setattr("engine.store.connection.is_full", lambda path, error=None: full)
+    with Store.open(path, read_only=True) as store:
+        assert (store.frozen, store.thaws) == (True, False)
+        full = False
+        assert store.thaws
+    with Store.open(path, read_only=True) as store:
+        assert (store.frozen, store.thaws) == (False, False)
+
+
 def test_rows_in_the_log_are_seen_too(small_disk: Path) -> None:
     """A writer that is there keeps the index, which is read as it is; after a kill the log is copied elsewhere."""
     path = small_disk / "tune.db"

@@ -6,15 +6,16 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from engine.events import RunState, StateChanged
+from engine.events import Logged, Measured, RunState, StateChanged
 from engine.measure import DeviceHealth
 from engine.session import TuningSession
-from engine.store import Store, StoreFull
+from engine.store import Store, StoreFull, StoreLocked
 from engine.store.connection import Connection
 from engine.tune import Control, LiveRequest, Settings, full_disk, tune_live
 from engine.tune.full_disk import FullDisk
@@ -92,6 +93,45 @@ def test_the_run_waits_says_so_and_loses_nothing(tmp_path: Path, quota: Quota) -
         plain.start()
         assert plain.wait(60)
     assert kept(tmp_path / "t.db") == kept(tmp_path / "plain.db")
+
+
+@pytest.mark.slow
+def test_a_lock_of_another_process_holds_a_run_and_ends_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(full_disk, "RETRY_S", 0.05)
+    monkeypatch.setattr("engine.store.connection.BUSY_S", 0.3)
+    monkeypatch.setattr("engine.store.connection.WORD_S", 0.1)
+    database = tmp_path / "t.db"
+    events: list[Any] = []
+    with _session(database, FakeDevice()) as session:
+        session.start()
+        while not any(isinstance(event, Measured) for event in events):
+            events += session.drain()
+            assert not session.wait(0.005), session.failure
+        with closing(sqlite3.connect(database, isolation_level=None)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            paused = _until_paused(session, events)
+            assert paused.reason.startswith(f"{database} is locked by another process")
+            assert paused.reason.endswith("the run waits, and goes on by itself when that has ended")
+            told = [event.text for event in events if isinstance(event, Logged)]
+            assert f"{database} is locked by another process: the run waits for it" in told
+        assert session.wait(60)
+    assert session.state is RunState.FINISHED
+    assert session.failure is None
+
+
+def test_a_stop_ends_the_wait_for_a_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(full_disk, "RETRY_S", 0.01)
+    control = Control()
+
+    def write() -> None:
+        raise StoreLocked("t.db is locked; wait for it")
+
+    def change_state(state: RunState, reason: str) -> None:
+        assert (state, reason.partition(";")[0]) == (RunState.PAUSED, "t.db is locked")
+        control.stop()
+
+    with pytest.raises(StoreLocked):
+        FullDisk(control, change_state).outlast(write)
 
 
 def test_a_resume_without_space_pauses_again_and_a_stop_ends_the_run(tmp_path: Path, quota: Quota) -> None:
