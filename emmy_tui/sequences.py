@@ -220,7 +220,7 @@ def _is_reply(begun: str) -> bool:
 
 def _patience(begun: str) -> float:
     """How long a sequence is waited for: longer where a reply begins like that, and longest where it is one."""
-    if begun[1:2] in _STRINGS and _is_reply(begun):
+    if _is_reply(begun) and begun[1:3] != "[M":  # an old mouse report, of a few characters, comes at once
         return WHOLE_S
     shape = _BEGUN.get(begun[1:2])
     return STRING_S if shape is not None and shape.match(begun, 2) else constants.ESCAPE_DELAY
