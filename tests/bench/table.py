@@ -1,6 +1,6 @@
 """Tunes each program of a table from an empty database and prints its time as a ratio to its peer's.
 
-    python -m tests.bench.table [--only NAME] [--patience N] [--seconds S] [--keep FOLDER] [--check]
+    python -m tests.bench.table [--only NAME] [--patience N] [--prior NAME] [--seconds S] [--keep FOLDER] [--check]
 
 Needs a GPU, except with --check, which captures, groups and renders every program on any machine. Each program is tuned
 by `emmy tune` in a process of its own, which is told to stop after S seconds and keeps what it has; then the winner,
@@ -54,10 +54,9 @@ class Tuned:
     """When its process was started, in seconds since 1970."""
 
 
-def tuned(row: Row, database: Path, patience: int | None, seconds: float | None) -> Tuned:
+def tuned(row: Row, database: Path, options: Sequence[str], seconds: float | None) -> Tuned:
     """Tune a program into a new database, through the command line."""
-    words = ["tune", "--code", row.code, "--db", str(database), "--quiet", "--json"]
-    words += [] if patience is None else ["--patience", str(patience)]
+    words = ["tune", "--code", row.code, "--db", str(database), "--quiet", "--json", *options]
     start, began = time.perf_counter(), time.time()
     child = subprocess.Popen((*_EMMY, *words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
@@ -126,13 +125,13 @@ def compared(row: Row, database: Path, folder: Path, began: float) -> str:
     return f"emmy {ours:.2f} us in {len(item.grouping.calls)}, {', '.join(words)}: {row.peer} <= {row.reach} {verdict}"
 
 
-def line_of(row: Row, patience: int | None, seconds: float | None, keep: Path | None) -> str:
+def line_of(row: Row, options: Sequence[str], seconds: float | None, keep: Path | None) -> str:
     """Tune and compare one program."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         database = (keep or folder) / row.name / "table.db"  # a prior's checkpoint stands beside a database
         database.parent.mkdir()
-        run = tuned(row, database, patience, seconds)
+        run = tuned(row, database, options, seconds)
         idle = "unknown" if run.idle_share is None else f"{100 * run.idle_share:.0f} %"
         head = f"{row.name:22} tuned {run.seconds:6.1f} s, GPU idle {idle}"
         if not database.is_file():
@@ -174,6 +173,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", help="a program's name or a part of it; may be repeated")
     parser.add_argument("--patience", type=int, help="of the search; the command line's own by default")
+    parser.add_argument("--prior", help="what steers the search; the command line's own by default, `cold` for none")
     parser.add_argument("--seconds", type=float, help="end each tuning after so long")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="leave the databases in this folder, which exists")
     parser.add_argument("--check", action="store_true", help="capture, group and render only; needs no GPU")
@@ -181,11 +181,11 @@ def main(words: Sequence[str] | None = None) -> None:
     chosen = [row for row in ROWS if not arguments.only or any(part in row.name for part in arguments.only)]
     if not chosen:
         parser.error(f"no program is called so; they are {', '.join(row.name for row in ROWS)}")
+    options = [] if arguments.patience is None else ["--patience", str(arguments.patience)]
+    options += [] if arguments.prior is None else ["--prior", arguments.prior]
     for row in chosen:
-        print(
-            checked(row) if arguments.check else line_of(row, arguments.patience, arguments.seconds, arguments.keep),
-            flush=True,
-        )
+        line = checked(row) if arguments.check else line_of(row, options, arguments.seconds, arguments.keep)
+        print(line, flush=True)
 
 
 if __name__ == "__main__":
