@@ -244,21 +244,29 @@ class _Started:
         return self._process.pid
 
     def ends(self, limit_s: float) -> bool:
-        """By WNOWAIT, which leaves it unreaped."""
-        deadline = time.monotonic() + limit_s
-        try:
-            while os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
-                if time.monotonic() >= deadline:
-                    return False
-                time.sleep(0.005)
-        except OSError:
-            return True
-        return True
+        return holds_within(limit_s, self._is_over)
 
     def reap(self, limit_s: float) -> int | None:
         with contextlib.suppress(subprocess.TimeoutExpired):
             return self._process.wait(limit_s)
         return None
+
+    def _is_over(self) -> bool:
+        """By WNOWAIT, which leaves it unreaped."""
+        try:
+            return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        except OSError:
+            return True
+
+
+def holds_within(limit_s: float, condition: Callable[[], bool]) -> bool:
+    """Whether it holds within `limit_s`; it is looked at once at least, and then every few milliseconds."""
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(0.005)
+    return True
 
 
 def _connected(begin: Begin, log: Path) -> Child:

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from engine.measure.channel import ChannelClosed, Message
-from engine.measure.process import Child, Nursery
+from engine.measure.process import Child, Nursery, holds_within
 
 ANSWER_S = 30.0
 """A stem that doesn't answer for so long is given up."""
@@ -56,7 +55,8 @@ class Stem:
                 self._grow(limit_s)
                 child = self._nursery.begin(self._branch, name)
             except (ChannelClosed, TimeoutError, OSError) as error:
-                self._give_up(str(error) or f"its imports did not end within {limit_s:.0f} s")
+                self._given_up = True
+                self.missing = str(error) or f"its imports did not end within {limit_s:.0f} s"
             else:
                 self._bears = True
                 return child
@@ -132,10 +132,6 @@ class Stem:
                 child.kill()
                 raise
 
-    def _give_up(self, reason: str) -> None:
-        self._given_up = True
-        self.missing = self.missing or reason
-
 
 class _Branched:
     """A process that branched off from the stem and leads a group of its own."""
@@ -146,12 +142,7 @@ class _Branched:
 
     def ends(self, limit_s: float) -> bool:
         """By what /proc says of it: it is another process's child."""
-        deadline = time.monotonic() + limit_s
-        while not self._is_over():
-            if time.monotonic() >= deadline:
-                return False
-            time.sleep(0.005)
-        return True
+        return holds_within(limit_s, self._is_over)
 
     def reap(self, limit_s: float) -> int | None:
         return self._stem.reap(self.pid) if self.ends(limit_s) else None

@@ -71,11 +71,6 @@ class Bounding:
             f"{most.us:.1f} us of it {most.text}"
         )
 
-    def least_us(self, grouping: Grouping) -> float | None:
-        """What its kernels take at least, in us; None while the GPU's ceilings aren't known."""
-        shares = self._shares(grouping)
-        return sum(share.us for share in shares) if shares else None
-
     def _shares(self, grouping: Grouping) -> tuple[_Share, ...]:
         """Each kernel's part, launches and all; none while the GPU's ceilings aren't known."""
         ceilings = self._floors.ceilings

@@ -98,7 +98,7 @@ class Rounds:
         self._engine = engine
         self._code = wanted.code
         engine.channel.send({"order": packed(wanted)})
-        self._tell(self._said())
+        tell(folder, self._said())
 
     def round(self, number: int, *, on: bool) -> None:
         """One run, and its line. Raises RoundFailed."""
@@ -108,7 +108,7 @@ class Rounds:
         if on:
             self._draw(path)
         cpu: Cpu = unpacked(self._said()["cpu"])
-        self._tell({"round": number, "on": on, **asdict(cpu)})
+        tell(self._folder, {"round": number, "on": on, **asdict(cpu)})
         gc.unfreeze()  # what a screen sets aside is no advantage of the next round
         gc.collect()
 
@@ -118,9 +118,6 @@ class Rounds:
         if "failure" in answer:
             raise RoundFailed(answer["failure"])
         return answer
-
-    def _tell(self, line: Mapping[str, object]) -> None:
-        tell(self._folder, line)
 
     def _draw(self, path: Path) -> None:
         session = SeparateSession(TuningSession(as_the_engine_knows, Settings()), begin=lambda: Lent(self._engine))

@@ -11,7 +11,7 @@ from pathlib import Path
 Key = tuple[str, str, str]
 """Kernel, schedule and regime."""
 
-RANKING, DEPLOY = "ranking", "deploy"
+RANKING = "ranking"
 
 _RANKED = (
     "SELECT measured_at, kernel_key, schedule, 'ranking', run_s, median_us FROM measurement "

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import gzip
 import resource
 import statistics
 import sys
@@ -24,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from emmy_tui.app import EmmyApp
 from emmy_tui.database_source import DatabaseSource
-from engine.data import SHIPPED_DEMO
+from engine.data import demo_database
 from engine.events import Event, KernelFound, KernelStarted, Measured, NodeOpened, NodeVisited, RunState, StateChanged
 from tests.bench.screens_terminal import measure_terminal
 from tests.emmy_tui.scripted import START, ScriptedSource
@@ -146,9 +145,7 @@ async def deploys_of_the_demo(path: Path) -> None:
 
 def demo_deploys() -> None:
     with tempfile.TemporaryDirectory() as name:
-        path = Path(name) / "demo.db"
-        path.write_bytes(gzip.decompress(SHIPPED_DEMO.read_bytes()))
-        asyncio.run(deploys_of_the_demo(path))
+        asyncio.run(deploys_of_the_demo(demo_database(Path(name))))
 
 
 def fold_rate() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -62,6 +63,26 @@ def a_kernel(rows: int = 64) -> Kernel:
     left = build.input(TensorSpec.contiguous((rows, 32), "float32"), "x")
     right = build.input(TensorSpec.contiguous((32, 16), "float32"), "w")
     return Kernel("contraction", build.build(build.add("matmul", left, right)), "matmul")
+
+
+def an_engine(folder: Path, lines: str) -> tuple[subprocess.Popen[str], list[str]]:
+    """A process that does what the lines say and then waits, and the words that they print; for who is going to end it.
+
+    They find `a_kernel`, `do`, `open_fake` and `Regime`.
+    """
+    program = folder / "program.py"
+    program.write_text(
+        "import sys, time\n"
+        f"sys.path.insert(0, {str(ROOT)!r})\n"
+        "from tests.measure.rig import a_kernel, do, open_fake\n"
+        "from engine.vocabulary import Regime\n"
+        f"{lines}"
+        "time.sleep(1000)\n"
+    )
+    command = [sys.executable, str(program)]
+    engine = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    assert engine.stdout is not None
+    return engine, engine.stdout.readline().split()
 
 
 def processes_about(folder: Path) -> list[int]:

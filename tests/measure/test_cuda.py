@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -22,7 +21,7 @@ from engine.ir.plan import BufferView, Grouping, KernelCall
 from engine.measure import CudaDevice, DeviceError, Starts
 from engine.measure.compile_pool import CompileLimits
 from engine.vocabulary import FailureKind, Measurement, Regime, Schedule, Status, Target
-from tests.measure.rig import ROOT, a_kernel, do, open_fake, processes_about, script, settings, settled
+from tests.measure.rig import a_kernel, an_engine, do, open_fake, processes_about, script, settings, settled
 
 KERNEL = a_kernel()
 FAULTS = [
@@ -191,20 +190,13 @@ def test_a_killed_benchmark_process_is_replaced(device: CudaDevice) -> None:
 
 
 def test_kill_9_of_the_engine_leaves_nothing(tmp_path: Path) -> None:
-    program = tmp_path / "program.py"
-    program.write_text(
-        "import sys, time\n"
-        f"sys.path.insert(0, {str(ROOT)!r})\n"
-        "from tests.measure.rig import a_kernel, do, open_fake\n"
-        "from engine.vocabulary import Regime\n"
+    engine, (name,) = an_engine(
+        tmp_path,
         "device = open_fake()\n"
         "device.submit(a_kernel(), do('compile-hang'), Regime.RANKING)\n"
-        "print(device._nursery.folder, flush=True)\n"
-        "time.sleep(1000)\n"
+        "print(device._nursery.folder, flush=True)\n",
     )
-    engine = subprocess.Popen([sys.executable, str(program)], stdout=subprocess.PIPE, text=True)
-    assert engine.stdout is not None
-    folder = Path(engine.stdout.readline().strip())
+    folder = Path(name)
     assert wait_until(lambda: len(processes_about(folder)) >= 4)
     engine.kill()
     engine.wait()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +16,7 @@ from engine.measure.health import NOBODY, WorkerState
 from engine.measure.link import MOST_SPARES, SPARE, WatchLimits, WorkerLink
 from engine.measure.process import Nursery
 from engine.vocabulary import FailureKind, Measurement, Regime, Status
-from tests.measure.rig import ROOT, a_kernel, do, open_fake, processes_about, script, settled, until
+from tests.measure.rig import ROOT, a_kernel, an_engine, do, open_fake, processes_about, script, settled, until
 
 KERNEL = a_kernel()
 MAIN = (
@@ -149,24 +148,15 @@ def test_a_close_while_the_spare_begins_leaves_nothing() -> None:
 @pytest.mark.parametrize("stem", [(), script("fake_stem")], ids=["alone", "stem"])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_a_dead_engine_leaves_no_spare(tmp_path: Path, number: signal.Signals, stem: tuple[str, ...]) -> None:
-    program = tmp_path / "program.py"
-    program.write_text(
-        "import sys, time\n"
-        f"sys.path.insert(0, {str(ROOT)!r})\n"
-        "from tests.measure.rig import a_kernel, do, open_fake\n"
-        "from engine.vocabulary import Regime\n"
+    engine, (name,) = an_engine(
+        tmp_path,
         f"device = open_fake(stem_command={stem!r})\n"
         "device.submit(a_kernel(), do('run-abort'), Regime.RANKING).result()\n"
         "while device._link.preparing:\n"
         "    time.sleep(0.01)\n"
-        "print(device._nursery.folder, flush=True)\n"
-        "time.sleep(1000)\n"
+        "print(device._nursery.folder, flush=True)\n",
     )
-    engine = subprocess.Popen(
-        [sys.executable, str(program)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )
-    assert engine.stdout is not None
-    folder = Path(engine.stdout.readline().strip())
+    folder = Path(name)
     assert len(processes_about(folder)) >= 2
     engine.send_signal(number)
     engine.wait()

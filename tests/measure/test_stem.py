@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +17,7 @@ from engine.measure.link import SPARE, WatchLimits
 from engine.measure.process import Nursery, entry_command
 from engine.measure.stem import Stem
 from engine.vocabulary import Measurement, Regime, Status
-from tests.measure.rig import ROOT, a_kernel, do, open_fake, processes_about, script, settled, until
+from tests.measure.rig import a_kernel, an_engine, do, open_fake, processes_about, script, settled, until
 
 KERNEL = a_kernel()
 STEM = script("fake_stem")
@@ -102,25 +100,15 @@ def test_who_waits_for_the_stem_may_be_closed(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("caretaker", [True, False], ids=["with its caretaker", "after its caretaker"])
 def test_kill_9_of_the_engine_leaves_nobody(tmp_path: Path, caretaker: bool) -> None:
-    program = tmp_path / "program.py"
-    program.write_text(
-        "import sys, time\n"
-        f"sys.path.insert(0, {str(ROOT)!r})\n"
-        "from tests.measure.rig import a_kernel, do, open_fake\n"
-        "from engine.vocabulary import Regime\n"
+    engine, (name, pid) = an_engine(
+        tmp_path,
         f"device = open_fake(stem_command={STEM!r}, worker_command={NONE!r})\n"
         "device.submit(a_kernel(), do('run-abort'), Regime.RANKING).result()\n"
         "device.submit(a_kernel(), do('run-hang'), Regime.RANKING)\n"
         "while not any(one.step == 'first launch' for one in device.health().workers):\n"
         "    time.sleep(0.001)\n"
-        "print(device._nursery.folder, device._nursery._caretaker.pid, flush=True)\n"
-        "time.sleep(1000)\n"
+        "print(device._nursery.folder, device._nursery._caretaker.pid, flush=True)\n",
     )
-    engine = subprocess.Popen(
-        [sys.executable, str(program)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )
-    assert engine.stdout is not None
-    name, pid = engine.stdout.readline().split()
     folder = Path(name)
     if not caretaker:
         os.kill(int(pid), signal.SIGKILL)

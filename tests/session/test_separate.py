@@ -22,6 +22,7 @@ from engine.session.separate import GONE
 from engine.store import Store
 from engine.tune import Host, Retune, Settings
 from engine.vocabulary import Schedule
+from tests.measure.rig import processes_about, until
 from tests.session import works
 from tests.tune.fake_device import CONTEXT
 
@@ -29,30 +30,11 @@ Work = Callable[[Host], list[RunFinished]]
 CODE = "torch.matmul(torch.randn(128, 64, device='cuda'), torch.randn(64, 128, device='cuda'))"
 
 
-def until(condition: Callable[[], object], seconds: float = 30.0) -> None:
-    ends = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < ends
-        time.sleep(0.01)
-
-
 def alive(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
-
-
-def of_folder(folder: str) -> list[int]:
-    """Processes whose command names the folder."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            if folder.encode() in entry.read_bytes():
-                found.append(int(entry.parent.name))
-        except OSError:
-            continue
-    return found
 
 
 @contextmanager
@@ -232,14 +214,14 @@ def test_closing_ends_a_compile_and_every_process(tmp_path: Path) -> None:
     note = tmp_path / "note"
     with started(partial(works.compiles, note)) as session:
         until(note.exists)
-        folder = note.read_text()
-        until(lambda: of_folder(folder))
+        folder = Path(note.read_text())
+        until(lambda: processes_about(folder))
         assert session._engine is not None
         pid = session._engine.pid  # type: ignore[attr-defined]
     assert session.state is RunState.STOPPED
     assert not alive(pid)
-    until(lambda: not of_folder(folder), 5)
-    assert not Path(folder).exists()
+    until(lambda: not processes_about(folder), 5)
+    assert not folder.exists()
 
 
 def test_closing_ends_a_process_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -275,13 +257,13 @@ def test_the_death_of_the_screen_ends_engine_and_compilers(number: signal.Signal
         assert screen.stdout is not None
         pid = int(screen.stdout.readline())
         until(note.exists)
-        folder = note.read_text()
-        until(lambda: of_folder(folder))
+        folder = Path(note.read_text())
+        until(lambda: processes_about(folder))
         assert alive(pid)
         screen.send_signal(number)
     until(lambda: not alive(pid), 5)
-    until(lambda: not of_folder(folder), 5)
-    until(lambda: not Path(folder).exists(), 5)
+    until(lambda: not processes_about(folder), 5)
+    until(lambda: not folder.exists(), 5)
 
 
 def test_words_that_can_not_be_taken_are_a_failure_and_leave_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
