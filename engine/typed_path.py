@@ -32,13 +32,11 @@ def typed_file(typed: str | Path) -> Path:
     """The absolute path of a file that is there. Raises BadPath."""
     path = _absolute(typed)
     status = _status(path)
+    if status is not None and stat.S_ISDIR(status.st_mode):
+        raise BadPath(f"{path} is a folder; name a file in it")
     if status is None or not stat.S_ISREG(status.st_mode):
-        raise BadPath(f"{path} is no file" if status is None or not stat.S_ISDIR(status.st_mode) else _is_folder(path))
+        raise BadPath(f"{path} is no file")
     return path
-
-
-def _is_folder(path: Path) -> str:
-    return f"{path} is a folder; name a file in it"
 
 
 def _absolute(typed: str | Path) -> Path:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from sqlite_utils import Database
 
@@ -32,12 +32,13 @@ from engine.store.records import IMPORTED, RunInfo
 from engine.store.rows import ASSEMBLED_COLUMNS, PDL_COLUMNS, real, schedules_text
 from engine.store.writes import (
     PUT_NODE,
-    event_body,
     leaf_of,
     node_row,
     plan_key,
     put_deploy,
+    put_end,
     put_grouping,
+    put_journal,
     put_ranking,
     put_run,
 )
@@ -104,14 +105,8 @@ def put_graph(db: Database, graph: CarriedGraph, gpu: str, version: str, now: fl
     timed = assembly_values(columns, graph.timing, graph.error, None)
     db.table("grouping").update(name, {**timed, "sum_us": real(graph.sum_us), "schedules": built[2]})
     put_assembly(db, name, graph.timing, graph.error, None, graph.schedules, graph.pdl, known_until)
-    db.conn.executemany(
-        "INSERT INTO event (run, seq, at, kind, body) VALUES (?, ?, ?, ?, ?)",
-        (
-            (run, seq, known_until, type(event).__name__, event_body(event))
-            for seq, event in enumerate(_journal(graph, name, known_until), start=1)
-        ),
-    )
-    db.table("run").update(run, {"ended_at": known_until, "summary": json.dumps(_summary(graph))})
+    put_journal(db, run, _journal(graph, name, known_until))
+    put_end(db, run, _end(graph, known_until))
 
 
 def _journal(graph: CarriedGraph, name: str, at: float) -> list[Event]:
@@ -129,7 +124,7 @@ def _journal(graph: CarriedGraph, name: str, at: float) -> list[Event]:
         )
         for key, (kernel, count) in counts.items()
     ]
-    decisions = tuple(" ".join(f"{fork}={answer}" for fork, answer in one.knobs) for one in graph.grouping.decisions)
+    decisions = tuple(str(option) for option in graph.grouping.decisions)
     times = tuple(count for _, count in counts.values())
     reason = "imported from a file of schedules"
     ended = [KernelFinished(at=at, kernel=key, state=KernelState.DONE, reason=reason, best_us=None) for key in counts]
@@ -149,9 +144,9 @@ def _journal(graph: CarriedGraph, name: str, at: float) -> list[Event]:
     ]
 
 
-def _summary(graph: CarriedGraph) -> dict[str, object]:
-    end = RunFinished(
-        at=0.0,
+def _end(graph: CarriedGraph, at: float) -> RunFinished:
+    return RunFinished(
+        at=at,
         measured=0,
         cached=0,
         failed=0,
@@ -162,4 +157,3 @@ def _summary(graph: CarriedGraph) -> dict[str, object]:
         gpu_idle_share=0.0,
         wall_s=0.0,
     )
-    return {name: value for name, value in asdict(end).items() if name != "at"}

@@ -162,14 +162,15 @@ def _parts(rows: list[_Failed], kernels: dict[str, Row], compare: Compare) -> It
         found = _telling(part, compare(part)) if len(part) >= PART_ROWS else ()
         return tuple((knob.name, knob.value) for knob in found)
 
+    whole = compare(rows)
+    if len({failed.place[0] for failed in rows}) == 1 or _telling(rows, whole):
+        yield rows, whole
+        return
     alike: dict[tuple[tuple[str, KnobValue], ...], list[_Failed]] = defaultdict(list)
-    if len({failed.place[0] for failed in rows}) == 1 or _telling(rows, compare(rows)):
-        alike[()] = rows
-    else:
-        for family in _grouped(rows, lambda failed: str(kernels[failed.place[0]]["family"])):
-            shared = telling(family)
-            for part in (family,) if shared else _grouped(family, lambda failed: failed.place[0]):
-                alike[shared or telling(part)] += part
+    for family in _grouped(rows, lambda failed: str(kernels[failed.place[0]]["family"])):
+        shared = telling(family)
+        for part in (family,) if shared else _grouped(family, lambda failed: failed.place[0]):
+            alike[shared or telling(part)] += part
     for part in alike.values():
         yield part, compare(part)
 

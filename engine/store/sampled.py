@@ -57,14 +57,18 @@ class _Time:
 
 def timed_count(connection: Connection, place: Place) -> int:
     """How many rows of a kernel and context have a time, in either regime."""
-    counts = (f"SELECT count(*) FROM measurement WHERE {_OK}", f"SELECT count(*) FROM node WHERE {_DEPLOYED}")
-    return sum(int(connection.tuples(sql, place)[0][0]) for sql in counts)
+    deployed = int(connection.tuples(f"SELECT count(*) FROM node WHERE {_DEPLOYED}", place)[0][0])
+    return _ranked_count(connection, place) + deployed
+
+
+def _ranked_count(connection: Connection, place: Place) -> int:
+    return int(connection.tuples(f"SELECT count(*) FROM measurement WHERE {_OK}", place)[0][0])
 
 
 def timed_evenly(connection: Connection, place: Place, most: int) -> Sampled:
     """At most `most` candidates and the fastest deploy row, evenly spread over all when they are ordered by their
     ranking times; the fastest is one of them."""
-    count = int(connection.tuples(f"SELECT count(*) FROM measurement WHERE {_OK}", place)[0][0])
+    count = _ranked_count(connection, place)
     if count <= most:
         found = timed(connection, *place)
         return Sampled(found, len(found))
@@ -88,7 +92,7 @@ def timed_sample(connection: Connection, place: Place, fastest: int, others: int
     """All candidates that were timed, as `reads.timed` has them, but of more than `fastest` + `others` the fastest so
     many, and so many others, evenly spread in the order of their texts."""
     deployed = {row.text: row for row in _deployed(connection, place)}
-    count = int(connection.tuples(f"SELECT count(*) FROM measurement WHERE {_OK}", place)[0][0])
+    count = _ranked_count(connection, place)
     both = {row.text for some in _by_marks(deployed) for row in _ranked(connection, place, "schedule", some)}
     alone = [row for text, row in deployed.items() if text not in both]
     rest = count + len(alone) - fastest

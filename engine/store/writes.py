@@ -11,7 +11,7 @@ import hashlib
 import json
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
@@ -26,6 +26,7 @@ from engine.events import (
     NodeOpened,
     NodeState,
     NodeVisited,
+    RunFinished,
     RunState,
     StateChanged,
     WorkersSeen,
@@ -55,10 +56,13 @@ def plan_key(plan: str) -> str:
     return hashlib.sha256(plan.encode()).hexdigest()[:24]
 
 
-def event_body(event: Event) -> str:
-    """The event's fields as JSON without those at their default, which reading fills in again."""
+_PUT_EVENT = "INSERT INTO event (run, seq, at, kind, body) VALUES (?, ?, ?, ?, ?)"
+
+
+def _event_row(run: str, seq: int, event: Event) -> tuple[object, ...]:
+    """Its body is the event's fields as JSON without those at their default, which reading fills in again."""
     body = {f.name: value for f in fields(event) if (value := getattr(event, f.name)) != f.default and f.name != "at"}
-    return json.dumps(body, separators=(",", ":"))
+    return run, seq, event.at, type(event).__name__, json.dumps(body, separators=(",", ":"))
 
 
 class Writer:
@@ -187,10 +191,7 @@ class Writer:
             _put_act(db, event, run)
         if isinstance(event, Health | CompilersSeen | WorkersSeen):
             db.table("event").delete_where("run = ? AND kind = ?", (run, kind))
-        db.execute(
-            "INSERT INTO event (run, seq, at, kind, body) VALUES (?, ?, ?, ?, ?)",
-            (run, self._next(db, run), event.at, kind, event_body(event)),
-        )
+        db.execute(_PUT_EVENT, _event_row(run, self._next(db, run), event))
 
     def _visit(self, db: Database, run: str, event: NodeVisited) -> None:
         values = (event.visits, real(event.best_us), str(event.state))
@@ -299,6 +300,18 @@ def put_grouping(db: Database, run: str, grouping: Grouping) -> str:
         {"grouping": name, "kernel_key": key, "count": count} for key, (_, count) in grouping.kernel_counts().items()
     )
     return name
+
+
+def put_journal(db: Database, run: str, events: Iterable[Event], after: int = 0) -> None:
+    """Events of a run that came in a file, numbered from `after` on, inside a transaction of the caller's."""
+    rows = (_event_row(run, seq, event) for seq, event in enumerate(events, start=after + 1))
+    db.conn.executemany(_PUT_EVENT, rows)
+
+
+def put_end(db: Database, run: str, end: RunFinished) -> None:
+    """When and how a run ended that came in a file, inside a transaction of the caller's."""
+    summary = {name: value for name, value in asdict(end).items() if name != "at"}
+    db.table("run").update(run, {"ended_at": end.at, "summary": json.dumps(summary)})
 
 
 def put_ranking(db: Database, measurement: Measurement, run: str | None, trial: int, now: float) -> None:

@@ -33,7 +33,7 @@ from engine.ir.plan import BufferView, Grouping, KernelCall, Program
 from engine.store.importing.results import ForeignResults, ForeignRow
 from engine.store.records import IMPORTED, RunInfo
 from engine.store.rows import RANKING_COLUMNS, outcome_columns, text
-from engine.store.writes import event_body, put_grouping, put_run
+from engine.store.writes import put_end, put_grouping, put_journal, put_run
 from engine.vocabulary import Measurement, Regime, Status
 
 
@@ -177,13 +177,7 @@ def _put_journal(
     seq, best_us, points, failed = db.conn.execute(sql, (run,)).fetchone()
     events = [*(_opening(results, run, at) if new_run else ()), *_measured(results.kernel.key, rows, at)]
     events += _closing(results, run, best_us, at)
-    db.conn.executemany(
-        "INSERT INTO event (run, seq, at, kind, body) VALUES (?, ?, ?, ?, ?)",
-        (
-            (run, seq + place, event.at, type(event).__name__, event_body(event))
-            for place, event in enumerate(events, start=1)
-        ),
-    )
+    put_journal(db, run, events, after=seq)
     end = RunFinished(
         at=at,
         measured=points,
@@ -196,8 +190,7 @@ def _put_journal(
         gpu_idle_share=0.0,
         wall_s=max(at - min((row.at for row in results.rows if row.at is not None), default=at), 0.0),
     )
-    summary = {name: value for name, value in asdict(end).items() if name != "at"}
-    db.table("run").update(run, {"ended_at": at, "summary": json.dumps(summary)})
+    put_end(db, run, end)
     db.table("grouping").update(f"{run}/1", {"sum_us": best_us})
 
 
