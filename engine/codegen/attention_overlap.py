@@ -81,15 +81,11 @@ def unsuited(facts: AttentionFacts, target: Target) -> str:
         return f"is for heads of 64 or 128 elements, and these are {facts.depth} for scores, {facts.width} for values"
     for name, loaded in (("queries", facts.query), ("keys", facts.key), ("values", facts.value)):
         if loaded.rows is None:
-            return f"loads its {name} through TMA from memory, and here {_told(loaded.no_rows)}: {_LEAVE}"
+            reason = "they are computed in the kernel" if loaded.computed else loaded.no_rows
+            return f"loads its {name} through TMA from memory, and here {reason}: {_LEAVE}"
     if facts.rows % QUERIES:
         return f"takes {QUERIES} queries a program, and the {facts.rows} here are no multiple of that: {_LEAVE}"
     return _unsuited_mask(facts) or _unsuited_outputs(facts)
-
-
-def _told(reason: str) -> str:
-    """What keeps TMA from an operand, as the middle of a sentence that has named the operand."""
-    return reason.replace("it is computed in the kernel", "they are computed in the kernel")
 
 
 def _unsuited_mask(facts: AttentionFacts) -> str:

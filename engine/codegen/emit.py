@@ -19,11 +19,12 @@ from engine.codegen.frames import (
     broadcast_frame,
     coordinate_frame,
     index_text,
+    is_single_stride,
     memory_frame,
     split_by_axes,
     view_frame,
 )
-from engine.codegen.half_results import half_function, half_results
+from engine.codegen.half_results import half_functions
 from engine.codegen.index_space import Axis, IndexSpace, Value
 from engine.codegen.known_truth import truth_of
 from engine.codegen.reindex import reindexed
@@ -59,7 +60,7 @@ class Emitter:
         self._fixed: dict[int, tuple[Value, Frame, str]] = {}
         self._used: dict[str, int] = {}
         self._spaces = 0
-        self._halves = half_results(body)
+        self._half_functions = half_functions(body)
 
     def line(self, text: str) -> None:
         """Write into the innermost open block."""
@@ -161,7 +162,7 @@ class Emitter:
             if chosen.number is not None:
                 return replace(chosen, dtype=dtype)
             return self.bind(key, cast_text(chosen.text, chosen.dtype, dtype), dtype, chosen.axes, f"v{index}")
-        function = half_function(self.body, index) if index in self._halves else None
+        function = self._half_functions.get(index)
         if function is not None:
             places = [(i, broadcast_frame(frame, op.out.shape, self.body.ops[i].out.shape)) for i in function.inputs]
         inputs = [self.value(i, place, space) for i, place in places]
@@ -237,7 +238,7 @@ class Emitter:
             if not digits:
                 continue
             used.append(axis)
-            straight = len(digits) == 1 and digits[0].step == 1 and digits[0].extent == axis.extent
+            straight = is_single_stride(digits, axis.extent)
             if axis.start and straight:
                 wide = _is_wide(axis, axis.extent, digits[0].place, reach)
                 start = f"tl.cast({axis.start}, tl.int64)" if wide else axis.start

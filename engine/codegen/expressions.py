@@ -9,10 +9,10 @@ Triton's own minus is a subtraction from 0, which makes 0 of both zeros.
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Callable, Sequence
 
 from engine.ir.graph import Op
+from engine.ir.rounding import as_float32
 from engine.ir.shapes import FLOATS, promote
 
 TRITON_TYPE = {
@@ -153,16 +153,9 @@ def _compared(operands: Sequence[Operand], dtype: str) -> tuple[str, str]:
     """Two operands of a comparison. Triton reads a plain number there as float32, whatever it is compared with, so
     that one which float32 doesn't hold is a typed scalar beside float64."""
     numbers = [float(o.number) for o in operands if o.number is not None] if dtype == "float64" else []
-    if all(map(_in_float32, numbers)):
+    if all(math.isnan(number) or as_float32(number) == number for number in numbers):
         return _pair(operands, dtype)
     return operands[0].scalar(dtype), operands[1].scalar(dtype)
-
-
-def _in_float32(number: float) -> bool:
-    try:
-        return not math.isfinite(number) or struct.unpack("<f", struct.pack("<f", number)) == (number,)
-    except OverflowError:
-        return False
 
 
 def _infix_text(kind: str, operands: Sequence[Operand], dtype: str) -> str:

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from engine.codegen.expressions import Operand
+from engine.codegen.expressions import Operand, compute_dtype
 from engine.codegen.spelled_gelu import spelled_gelu
 from engine.ir.graph import Graph
 
@@ -41,6 +41,7 @@ TAIL_END = 6.5
 
 _GELU, _GELU_TANH, _SILU, _SIGMOID = "gelu_to_half", "gelu_tanh_to_half", "silu_to_half", "sigmoid_to_half"
 _KINDS = {"gelu": _GELU, "gelu_tanh": _GELU_TANH, "silu": _SILU, "sigmoid": _SIGMOID}
+_PASSING = frozenset({"view", "copy", "cast", "neg", "mul"})
 
 
 def _polynomial_lines(coefficients: tuple[float, ...], argument: str, name: str) -> tuple[str, ...]:
@@ -87,10 +88,15 @@ class HalfFunction:
         return f"{self.name}({', '.join(operand.scalar('float32') for operand in operands)})"
 
 
-def half_function(body: Graph, index: int) -> HalfFunction | None:
-    """What computes op `index` well enough for a result of 16 bits; None where its own text does."""
+def half_functions(body: Graph) -> dict[int, HalfFunction]:
+    """By op, what computes it well enough for a result of 16 bits; without those whose own text does."""
+    found = {index: _half_function(body, index) for index in half_results(body)}
+    return {index: function for index, function in found.items() if function is not None}
+
+
+def _half_function(body: Graph, index: int) -> HalfFunction | None:
     op = body.ops[index]
-    if op.out.dtype not in (*HALVES, "float32"):
+    if compute_dtype(op.out.dtype) != "float32":
         return None
     if op.kind in _KINDS:
         return HalfFunction(_KINDS[op.kind], op.inputs)
@@ -111,9 +117,6 @@ def half_results(body: Graph) -> frozenset[int]:
             continue
         if op.kind == "matmul":
             seen.update(i for i in op.inputs if body.ops[i].out.dtype not in HALVES)
-        elif op.kind not in _PASSING or index in seen or op.out.dtype not in (*HALVES, "float32"):
+        elif op.kind not in _PASSING or index in seen or compute_dtype(op.out.dtype) != "float32":
             seen.update(op.inputs)
     return frozenset(range(len(body.ops))) - seen
-
-
-_PASSING = frozenset({"view", "copy", "cast", "neg", "mul"})

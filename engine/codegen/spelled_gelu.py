@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 
+from engine.codegen.expressions import compute_dtype
 from engine.ir.graph import Graph
 
 _DIGITS = 1e-6
@@ -32,23 +33,41 @@ def spelled_gelu(body: Graph, index: int) -> int | None:
 
 def _arguments(body: Graph, index: int) -> list[int]:
     """The ops that a gelu at `index` may be of: those from which a sum with an erf is made."""
-    _, factors = _product(body, index, -1)
-    erfs = [_beside(body, factor, "add", 1.0) for factor in factors]
+    erfs = [_beside(body, factor, "add", 1.0) for factor in _factors(body, index)]
     scaled = [body.ops[i].inputs[0] for i in erfs if i is not None and body.ops[i].kind == "erf"]
     return [i for s in scaled if body.ops[s].kind in ("mul", "div") for i in body.ops[s].inputs]
 
 
+def _factors(body: Graph, index: int) -> list[int]:
+    """What products are made of, opened as far as they are products: each op once, however often it is a factor."""
+    found: dict[int, None] = {}
+    stack = [index]
+    while stack:
+        one = stack.pop()
+        if one not in found:
+            found[one] = None
+            op = body.ops[one]
+            stack.extend(reversed(op.inputs) if op.kind in ("mul", "div") and _is_float(body, one) else ())
+    return list(found)
+
+
 def _product(body: Graph, index: int, whole: int) -> tuple[float, list[int]]:
-    """An op as a number times other ops: products are opened as far as they are products, except op `whole`."""
+    """An op as a number times other ops: products are opened as far as they are products, except op `whole`.
+
+    Where that are more than two, some are left out, as no gelu is one of them: a power by squaring has very many.
+    """
     op = body.ops[index]
     if op.kind == "constant":
         return float(op.attribute("value")), []
     if index == whole or op.kind not in ("mul", "div") or not _is_float(body, index):
         return 1.0, [index]
-    left, right = (_product(body, i, whole) for i in op.inputs)
-    if op.kind == "mul":
-        return left[0] * right[0], left[1] + right[1]
-    return (left[0] / right[0], left[1]) if not right[1] and right[0] else (1.0, [index])
+    right = _product(body, op.inputs[1], whole)
+    if op.kind == "div" and (right[1] or not right[0]):
+        return 1.0, [index]
+    if len(right[1]) > 2:
+        return right
+    left = _product(body, op.inputs[0], whole)
+    return (left[0] * right[0] if op.kind == "mul" else left[0] / right[0]), left[1] + right[1]
 
 
 def _beside(body: Graph, index: int, kind: str, number: float) -> int | None:
@@ -64,7 +83,7 @@ def _beside(body: Graph, index: int, kind: str, number: float) -> int | None:
 
 
 def _is_float(body: Graph, index: int) -> bool:
-    return body.ops[index].out.dtype in ("float32", "float16", "bfloat16")
+    return compute_dtype(body.ops[index].out.dtype) == "float32"
 
 
 def _is(number: float, expected: float) -> bool:

@@ -22,17 +22,27 @@ def rounded(number: float, dtype: str) -> float:
         return _wrapped(number, int(dtype.removeprefix("u").removeprefix("int")), signed=dtype[0] != "u")
     if dtype not in ("float16", "bfloat16", "float32") or not math.isfinite(number) or number == 0:
         return number
-    try:
-        (wide,) = struct.unpack("<f", struct.pack("<f", number))
-        if dtype == "float32":
-            return number if abs(wide) >= _SMALLEST_NORMAL else float(wide)
-        if dtype == "float16":
-            return float(struct.unpack("<e", struct.pack("<e", wide))[0])
-    except OverflowError:
-        return math.copysign(math.inf, number)
+    wide = as_float32(number)
+    if dtype == "float32":
+        return number if _SMALLEST_NORMAL <= abs(wide) < math.inf else wide
+    if dtype == "float16":
+        return _stored(wide, "<e")
     (bits,) = struct.unpack("<I", struct.pack("<f", wide))
     bits = (bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000
     return float(struct.unpack("<f", struct.pack("<I", bits))[0])
+
+
+def as_float32(number: float) -> float:
+    """The nearest number that float32 holds: an infinity for one that is too large."""
+    return _stored(number, "<f")
+
+
+def _stored(number: float, form: str) -> float:
+    """What is read back of a number that is written in one of struct's forms, which has infinities."""
+    try:
+        return float(struct.unpack(form, struct.pack(form, number))[0])
+    except OverflowError:
+        return math.copysign(math.inf, number)
 
 
 def _wrapped(number: int, bits: int, signed: bool) -> int:

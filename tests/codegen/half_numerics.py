@@ -16,21 +16,11 @@ import torch
 import torch.nn.functional as F
 
 from engine.codegen import render
-from engine.ir import Graph, GraphBuilder, Kernel
-from engine.ir.graph import TensorSpec
+from engine.ir import Kernel
 from engine.runtime.interpret import interpret
 from engine.vocabulary import Schedule
+from tests.codegen.half_truth import TRUE, activation, every_number, least_clear, places
 
-NUMBERS = 65536
-VANISHING = 3e-10
-"""Below this size a gelu's tail lies beyond what the polynomial is fitted to; eager's has no digits there either."""
-FLUSHED = 2e-36
-TRUE = {
-    "gelu": lambda x: torch.where(x.isinf() & (x < 0), math.nan, x * 0.5 * torch.special.erfc(-x / math.sqrt(2))),
-    "silu": F.silu,
-    "sigmoid": torch.sigmoid,
-    "gelu_tanh": lambda x: x * torch.sigmoid(2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)),
-}
 EAGER = {
     "gelu": lambda x: x * 0.5 * (1 + torch.erf(x * math.sqrt(0.5))),
     "silu": F.silu,
@@ -40,28 +30,15 @@ EAGER = {
 """What torch's CUDA kernels compute in float32 before they round."""
 
 
-def body(kind: str, dtype: str) -> Graph:
-    builder = GraphBuilder()
-    return builder.build(builder.add(kind, builder.input(TensorSpec.contiguous((NUMBERS,), dtype))))
-
-
-def places(values: torch.Tensor) -> torch.Tensor:
-    """Each number's place in the order of its dtype's numbers; both zeros have one."""
-    bits = values.view(torch.int16).int()
-    return torch.where(bits < 0, -(bits & 0x7FFF), bits)
-
-
 def check(kind: str, dtype: str) -> dict[str, object]:
-    numbers = torch.arange(NUMBERS, dtype=torch.int32).to(torch.int16).view(getattr(torch, dtype))
-    graph = body(kind, dtype)
+    numbers, graph = every_number(dtype), activation(kind, dtype)
     schedule = Schedule.of({"BLOCK": 8192, "NUM_WARPS": 8, "EVICTION": ""})
     source = render(Kernel("pointwise", graph), schedule)
     (found,) = interpret(source, [numbers], graph.output_specs())
     exact = TRUE[kind](numbers.double())
     wanted, eager = exact.to(found.dtype), EAGER[kind](numbers.float()).to(found.dtype)
     held = wanted.isfinite() & numbers.isfinite()
-    least = VANISHING if kind == "gelu" else FLUSHED
-    clear = held & (exact.abs() >= least)
+    clear = held & (exact.abs() >= least_clear(kind))
     off, eager_off = (places(found) - places(wanted)).abs(), (places(eager) - places(wanted)).abs()
     return {
         "kind": kind,

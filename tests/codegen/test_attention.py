@@ -14,7 +14,7 @@ from engine.codegen.attention_facts import attention_facts
 from engine.codegen.attention_rules import stage_bytes
 from engine.ir import Graph, GraphBuilder, Kernel, TensorSpec
 from engine.ir.attention_mask import Bounds, hidden_flops
-from engine.ir.measures import op_flops
+from engine.ir.measures import count_flops
 from engine.runtime.toolchain import ptxas_path
 from engine.vocabulary import KnobValue, Target
 from tests.codegen.attention_bodies import add_causal, add_softmax, attention
@@ -134,10 +134,6 @@ def test_a_mask_that_can_leave_a_row_without_keys_bounds_nothing_unless_it_fills
     assert attention_facts(mild).masking.bounds == Bounds(exact=False)
 
 
-def attention_work(body: Graph) -> int:
-    return sum(op_flops(body, op) for op in body.ops)
-
-
 def test_a_mask_that_is_added_bounds_the_loop_too() -> None:
     b = GraphBuilder()
     q, k, v = (b.input(TensorSpec.contiguous((2, 40, 16), "float32")) for _ in range(3))
@@ -158,8 +154,8 @@ def test_scores_that_are_capped_before_they_are_masked_are_bounded_as_plain_ones
         facts = [attention_facts(body) for body in (plain, capped)]
         assert facts[0].masking.bounds == facts[1].masking.bounds
         assert [one.diagonal for one in facts] == [not options] * 2
-        assert hidden_flops(capped) / attention_work(capped) == pytest.approx(
-            hidden_flops(plain) / attention_work(plain), rel=1e-3
+        assert hidden_flops(capped) / count_flops(capped) == pytest.approx(
+            hidden_flops(plain) / count_flops(plain), rel=1e-3
         )
         texts = [render(Kernel("attention", body), attention_schedule()).text for body in (plain, capped)]
         loops = [[line for line in text.splitlines() if "end" in line or "begin" in line] for text in texts]

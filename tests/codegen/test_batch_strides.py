@@ -17,23 +17,14 @@ from engine.codegen.contraction_facts import Matrix, contraction_facts
 from engine.codegen.frames import Digit
 from engine.ir import Graph, GraphBuilder, Kernel, TensorSpec
 from engine.ir.placement import passed_to
-from engine.vocabulary import KnobValue, Schedule, Target
+from engine.vocabulary import Target
 from tests.codegen.attention_bodies import add_softmax
 from tests.codegen.batch_bodies import attentions, products
+from tests.codegen.test_golden import contraction
 
 ROOT = Path(__file__).parents[2]
 LIMIT_S = 100
-DESCRIBED: dict[str, KnobValue] = {
-    "BLOCK_M": 32,
-    "BLOCK_N": 32,
-    "BLOCK_K": 64,
-    "PRECISION": "ieee",
-    "LOADS": "descriptor",
-    "GROUP_M": 1,
-    "PERSISTENT": False,
-    "NUM_WARPS": 4,
-    "NUM_STAGES": 2,
-}
+DESCRIBED = contraction(BLOCK_M=32, BLOCK_N=32, LOADS="descriptor", GROUP_M=1, NUM_WARPS=4, NUM_STAGES=2)
 KEYS_AND_VALUES = (((64, 32), (1, 64)), ((32, 64), (64, 1)))
 NO_MATRIX = "its axes are no single strides"
 
@@ -114,13 +105,13 @@ def grouped(depth: int) -> Kernel:
 
 
 def test_heads_that_share_a_matrix_divide_the_batch() -> None:
-    text = render(grouped(256), Schedule.of(DESCRIBED)).text
+    text = render(grouped(256), DESCRIBED).text
     assert "left_desc.load([batch * 32 + tile_m * 32, k])" in text
     assert "right_desc.load([batch // 4 * 256 + k, tile_n * 32])" in text
 
 
 def test_a_block_across_the_depth_would_read_the_next_matrix() -> None:
-    reason = illegal_because(grouped(96), Schedule.of(DESCRIBED), Target())
+    reason = illegal_because(grouped(96), DESCRIBED, Target())
     assert reason == "BLOCK_K=64 doesn't divide 96, so a TMA block would read rows of the next matrix of the batch."
 
 
@@ -132,11 +123,11 @@ def test_rows_that_repeat_are_no_descriptors(strides: tuple[int, ...]) -> None:
     facts = contraction_facts(of_one.body)
     assert facts.left.matrix is None
     assert facts.left.no_matrix == NO_MATRIX
-    text = render(of_one, Schedule.of(DESCRIBED)).text
+    text = render(of_one, DESCRIBED).text
     assert "left_desc" not in text
     assert "right_desc" in text
     wide = TensorSpec((64, 64), "float32", (128, 2))
-    assert illegal_because(product(left, wide), Schedule.of(DESCRIBED), Target()) == (
+    assert illegal_because(product(left, wide), DESCRIBED, Target()) == (
         f"LOADS=descriptor has no operand to load: {NO_MATRIX}; neither of its axes has stride 1."
     )
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from engine.codegen import render
-from engine.codegen.half_results import LOG2_OF_TAIL, half_function, half_results
+from engine.codegen.half_results import LOG2_OF_TAIL, half_functions
 from engine.ir import Graph, GraphBuilder, Kernel
 from engine.ir.graph import TensorSpec
 from engine.vocabulary import Schedule
@@ -25,8 +25,7 @@ def vector(builder: GraphBuilder, dtype: str, rows: int = 64) -> int:
 
 def called(body: Graph) -> dict[int, str]:
     """The function that is called for each op that has one."""
-    found = {index: half_function(body, index) for index in half_results(body)}
-    return {index: function.name for index, function in found.items() if function is not None}
+    return {index: function.name for index, function in half_functions(body).items()}
 
 
 @pytest.mark.parametrize("dtype", HALVES)

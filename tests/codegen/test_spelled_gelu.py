@@ -88,6 +88,14 @@ def test_a_rounding_between_is_kept() -> None:
     assert w.found(end) is None
 
 
+def test_a_power_by_squaring_is_no_gelu_and_not_multiplied_out() -> None:
+    w = Writer()
+    power = w.x
+    for _ in range(60):
+        power = w.both("mul", power, power)
+    assert w.found(w.both("mul", power, w.bracket())) is None
+
+
 def test_one_call_is_all_that_is_written() -> None:
     w = Writer()
     body = w.builder.build(w.both("mul", w.both("mul", w.x, w.number(0.5)), w.bracket()))

@@ -11,16 +11,13 @@ import torch
 import torch.nn.functional as F
 
 from engine.codegen import render
-from engine.ir import GraphBuilder, Kernel
-from engine.ir.graph import TensorSpec
+from engine.ir import Kernel
 from engine.runtime import compile_source
 from engine.runtime.launch import bind_launch
 from engine.runtime.toolchain import read_target
 from engine.vocabulary import Schedule
+from tests.codegen.half_truth import NUMBERS, TRUE, activation, every_number, least_clear, places
 
-NUMBERS = 65536
-FLUSHED = 2e-36
-BEYOND = 3e-10
 EAGER: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "gelu": F.gelu,
     "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
@@ -29,37 +26,20 @@ EAGER: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 }
 
 
-def exact(kind: str, x: torch.Tensor) -> torch.Tensor:
-    """The function in float64, with the digits that erf and tanh lose left of zero."""
-    if kind == "gelu":
-        return x * 0.5 * torch.special.erfc(-x / math.sqrt(2))
-    if kind == "gelu_tanh":
-        return x * torch.sigmoid(2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))
-    return EAGER[kind](x)
-
-
-def places(values: torch.Tensor) -> torch.Tensor:
-    """Each number's place in the order of its dtype's numbers; both zeros have one."""
-    bits = values.view(torch.int16).int()
-    return torch.where(bits < 0, -(bits & 0x7FFF), bits)
-
-
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 @pytest.mark.parametrize("kind", sorted(EAGER))
 def test_every_number_is_as_right_as_in_torch(kind: str, dtype: str, tmp_path: Path) -> None:
-    builder = GraphBuilder()
-    body = builder.build(builder.add(kind, builder.input(TensorSpec.contiguous((NUMBERS,), dtype))))
     schedule = Schedule.of({"BLOCK": 1024, "EVICTION": "", "NUM_WARPS": 4})
     target = read_target(0)
-    compiled = compile_source(render(Kernel("pointwise", body), schedule, target), target, tmp_path)
-    numbers = torch.arange(NUMBERS, dtype=torch.int32).to(torch.int16).view(getattr(torch, dtype)).cuda()
+    compiled = compile_source(render(Kernel("pointwise", activation(kind, dtype)), schedule, target), target, tmp_path)
+    numbers = every_number(dtype).cuda()
     found = torch.full_like(numbers, math.nan)
     bind_launch(compiled, [numbers], [found])()
     torch.cuda.synchronize()
-    eager, true = EAGER[kind](numbers), exact(kind, numbers.double())
+    eager, true = EAGER[kind](numbers), TRUE[kind](numbers.double())
     wanted = true.to(found.dtype)
     held = wanted.isfinite() & numbers.isfinite()
-    clear = held & (true.abs() >= (BEYOND if kind == "gelu" else FLUSHED))
+    clear = held & (true.abs() >= least_clear(kind))
     off, eager_off = (places(found) - places(wanted)).abs(), (places(eager) - places(wanted)).abs()
     wrong, eager_wrong = int((off[clear] > 0).sum()), int((eager_off[clear] > 0).sum())
     print(f"\n{kind} {dtype}: {wrong} of {int(clear.sum())} off by one place, of eager's {eager_wrong}")
@@ -68,6 +48,6 @@ def test_every_number_is_as_right_as_in_torch(kind: str, dtype: str, tmp_path: P
     assert torch.equal(found[special & ~eager.isnan()], eager[special & ~eager.isnan()])
     assert torch.equal(found.signbit()[special & ~eager.isnan()], eager.signbit()[special & ~eager.isnan()])
     assert int(off[clear].max()) <= 1
-    assert float((found.double() - true)[held & ~clear].abs().max()) < (BEYOND if kind == "gelu" else FLUSHED)
+    assert float((found.double() - true)[held & ~clear].abs().max()) < least_clear(kind)
     # The hardware's exponential and reciprocal are off by 2 units of float32, which few roundings notice.
     assert wrong <= eager_wrong + NUMBERS // 500
