@@ -19,6 +19,8 @@ Text = Sequence[Line] | Callable[[int], Sequence[Line]]
 """Lines, or what makes them for a width."""
 WIDEST, NARROWEST, BESIDE = 110, 30, 6
 """Cells that lines are made for, at most and at least, and those that they leave free beside them."""
+UNBOUNDED = 1000
+"""Cells: lines are made as wide as there is room."""
 FOOTER_LINES = 1
 """What a dialog leaves uncovered of the screen: the key that closes it."""
 
@@ -82,10 +84,21 @@ class TextPanel(ListPanel):
         self.fit(*self.app.size)
 
     def move_to(self, line: int) -> None:
-        """Scroll at once, since there is no cursor to see."""
-        by = line - self.cursor
-        self.scrolled(by)
+        """Scroll at once where there is no cursor to see."""
+        if self.cursor_visible:
+            super().move_to(line)
+            return
+        self.scrolled(line - self.cursor)
         self.cursor = self.top
+
+
+class ChoiceList(TextPanel):
+    """Lines to take one from, as wide as there is room."""
+
+    cursor_visible = True
+
+    def __init__(self, view: View, text: Text, title: str, note: str = "") -> None:
+        super().__init__(view, text, title, note, UNBOUNDED)
 
 
 class Dialog(ModalScreen[str]):

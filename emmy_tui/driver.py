@@ -34,7 +34,7 @@ from textual.drivers.linux_driver import LinuxDriver
 from textual.events import Paste
 from textual.message import Message
 
-from emmy_tui.sequences import Cutter, Pasted, Piece
+from emmy_tui.sequences import MOUSE_PLACES, Cutter, Pasted, Piece
 from emmy_tui.terminal import is_ours
 
 LOG = logging.getLogger("emmy_tui")
@@ -48,7 +48,7 @@ RESUMED_S = 0.5
 """A second SIGCONT within this time is the same one, from the process above."""
 AWAY_S = 0.5
 """How long a program that is woken in the background waits for a signal that tells it to leave."""
-MOUSE, MOUSE_BYTES, FILLER = b"\x1b[M", 3, ord("!")
+MOUSE, FILLER = b"\x1b[M", ord("!")
 INTERRUPT = b"\x03"
 """Ctrl+c, read alone: a person's key, also in a paste whose end was lost."""
 
@@ -126,7 +126,7 @@ class Keyboard:
                 byte = FILLER
             else:
                 self._begins = (self._begins + bytes((byte,)))[-len(MOUSE) :]
-                self._owed = MOUSE_BYTES if self._begins == MOUSE else 0
+                self._owed = MOUSE_PLACES if self._begins == MOUSE else 0
             tame.append(byte)
         return bytes(tame)
 

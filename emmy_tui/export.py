@@ -11,12 +11,11 @@ from typing import Any, ClassVar
 from textual.app import App
 from textual.binding import Binding, BindingType
 
-from emmy_tui.dialogs import Dialog, TextPanel
+from emmy_tui.dialogs import ChoiceList, Dialog
 from emmy_tui.knob_words import in_order, long_words
 from emmy_tui.outlet import Outlet
 from emmy_tui.text import Line, Tone, escaped
 from emmy_tui.view import View
-from emmy_tui.widgets.panel import ListPanel
 from engine.store import Candidate, FailureCluster
 
 Record = dict[str, object]
@@ -99,15 +98,6 @@ def _escaped(cell: str) -> str:
     return cell.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
 
 
-class FormatList(TextPanel):
-    """FORMATS, a line each, to take one from."""
-
-    cursor_visible = True
-
-    def move_to(self, line: int) -> None:
-        ListPanel.move_to(self, line)
-
-
 class FormatQuestion(Dialog):
     """Answers with one of FORMATS, by its letter or by the cursor, or with ""."""
 
@@ -124,7 +114,7 @@ class FormatQuestion(Dialog):
         title, note = f"Export {what} as", "enter takes it, esc leaves"
         width = len(title) + len(note) + 4
         lines: list[Line] = [[(f"  {name[0]} ", Tone.KEY), (text.ljust(width), Tone.PLAIN)] for name, text in named]
-        super().__init__(FormatList(view, lines, title, note))
+        super().__init__(ChoiceList(view, lines, title, note))
 
     def action_take(self) -> None:
         self.dismiss(FORMATS[self._panel.cursor])

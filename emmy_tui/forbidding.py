@@ -14,20 +14,17 @@ from textual.binding import Binding, BindingType
 
 from emmy_tui import format as fmt
 from emmy_tui.desk import Desk
-from emmy_tui.dialogs import Dialog, TextPanel
+from emmy_tui.dialogs import ChoiceList, Dialog, TextPanel
 from emmy_tui.filter import parse_filter
 from emmy_tui.knob_words import long_words, value_text
 from emmy_tui.outlet import Outlet
 from emmy_tui.pinning import author
 from emmy_tui.text import Glyphs, Line, Tone, clean, crop, wrap
 from emmy_tui.view import View
-from emmy_tui.widgets.panel import ListPanel
 from engine.store import CandidateQuery, Compared, Condition, FailureCluster, ForbiddenCorner, Store, StoreError
 from engine.vocabulary import KnobValue
 
 Knobs = dict[str, KnobValue]
-WIDEST_LIST = 1000
-"""Cells: a corner is named as far as there is room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,15 +181,6 @@ def _name(store: Store, key: str) -> str:
     return f"{kernel.label or kernel.family} {kernel.shape_text}"
 
 
-class CornerList(TextPanel):
-    """Corners to take one from."""
-
-    cursor_visible = True
-
-    def move_to(self, line: int) -> None:
-        ListPanel.move_to(self, line)
-
-
 class CornerChoice(Dialog):
     """Lists what is forbidden; `a` answers with the number of the corner under the cursor, to be allowed again."""
 
@@ -220,7 +208,7 @@ class CornerChoice(Dialog):
             return [[(crop(clean(text, view.glyphs), width, view.glyphs), Tone.PLAIN)] for text in texts]
 
         note = "a allows it again, esc closes" if writable else "esc closes"
-        super().__init__(CornerList(view, lines, "Forbidden corners", note, WIDEST_LIST))
+        super().__init__(ChoiceList(view, lines, "Forbidden corners", note))
 
     def action_take(self) -> None:
         if self._corners and self._writable:

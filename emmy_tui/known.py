@@ -84,10 +84,8 @@ class KnownKernels:
         for key, context in self._contexts.items():
             if key not in there:
                 continue
-            try:
-                kernel = store.kernel(key)
-            except BadRow as error:
-                store.leave_out(error)
+            kernel = _kernel(store, key)
+            if kernel is None:
                 continue
             found = fastest_deployed(kernel, store, context)
             us, schedule = (found.us, str(found.schedule)) if found is not None else (None, "")
@@ -119,10 +117,8 @@ class KnownKernels:
             return
         self._rows[key] = contexts
         context, _, count = contexts[0]
-        try:
-            kernel = store.kernel(key)
-        except BadRow as error:
-            store.leave_out(error)
+        kernel = _kernel(store, key)
+        if kernel is None:
             return
         best, deployed = store.best(key, context, Regime.RANKING), fastest_deployed(kernel, store, context)
         found = KernelFound(
@@ -146,6 +142,15 @@ class KnownKernels:
             if ceilings is not None:
                 us, bound = floor_us(kernel, ceilings)
                 yield FloorFound(at=self._at, kernel=kernel.key, floor_us=us, bound=bound)
+
+
+def _kernel(store: Store, key: str) -> Kernel | None:
+    """None for one that can't be read, which is told of. Raises StoreError."""
+    try:
+        return store.kernel(key)
+    except BadRow as error:
+        store.leave_out(error)
+        return None
 
 
 def fold(snapshot: Snapshot, event: Event) -> None:

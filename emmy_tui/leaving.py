@@ -11,7 +11,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from emmy_tui import format as fmt
-from emmy_tui.dialogs import Dialog, TextPanel
+from emmy_tui.dialogs import UNBOUNDED, Dialog, TextPanel
 from emmy_tui.pressing import Pressing
 from emmy_tui.text import Line, Tone, clean, crop
 from emmy_tui.verbs import EXIT_FAILED
@@ -34,26 +34,26 @@ class Unstored(Dialog):
         Binding("escape,n,q", "answer", show=False),
     ]
 
-    def __init__(self, view: View, acts: Sequence[str], because: str, width: int, *, waits: bool = False) -> None:
-        def line(text: str, tone: Tone) -> Line:
-            return [(crop(clean(f"  {text}", view.glyphs), width, view.glyphs), tone)]
-
-        more = [line(f"and {len(acts) - LISTED} more", Tone.PLAIN)] if len(acts) > LISTED else []
+    def __init__(self, view: View, acts: Sequence[str], because: str, *, waits: bool = False) -> None:
+        told = [(what, Tone.ACCENT) for what in acts[:LISTED]]
+        told += [(f"and {len(acts) - LISTED} more", Tone.PLAIN)] if len(acts) > LISTED else []
+        told += [(because, Tone.DIM)] if because else []
         asking: list[Line] = [[("  enter ", Tone.KEY), ("wait for it, then quit", Tone.PLAIN)]]
         self._waits = waits
-        lines: list[Line] = [
-            [],
-            *(line(what, Tone.ACCENT) for what in acts[:LISTED]),
-            *more,
-            *([line(because, Tone.DIM)] if because else []),
-            [],
-            *([] if waits else asking),
-            [("  d     ", Tone.KEY), ("quit now, and let it go", Tone.PLAIN)],
-            [("  esc   ", Tone.KEY), ("stay", Tone.PLAIN)],
-            [],
-        ]
+
+        def lines(width: int) -> list[Line]:
+            return [
+                [],
+                *([(crop(clean(f"  {text}", view.glyphs), width, view.glyphs), tone)] for text, tone in told),
+                [],
+                *([] if waits else asking),
+                [("  d     ", Tone.KEY), ("quit now, and let it go", Tone.PLAIN)],
+                [("  esc   ", Tone.KEY), ("stay", Tone.PLAIN)],
+                [],
+            ]
+
         title = "Waits, then quits" if waits else f"{fmt.plural(len(acts), 'act')} not stored yet. Quit?"
-        super().__init__(TextPanel(view, lines, title))
+        super().__init__(TextPanel(view, lines, title, widest=UNBOUNDED))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Enter asks for what is done already where it `waits`."""
@@ -80,8 +80,7 @@ class Leaving(Pressing):
         if not self.desk.unwritten:
             super().action_leave()
         elif time.monotonic() >= asks_at:
-            question = Unstored(self.view, self.desk.unwritten, self.desk.waiting, max(20, self.size.width - 6))
-            self.push_screen(question, self._decided)
+            self.push_screen(Unstored(self.view, self.desk.unwritten, self.desk.waiting), self._decided)
         else:
             self._waits = True
             self.set_timer(LOOK_S, lambda: self._leave_once_stored(asks_at, refused))
@@ -99,8 +98,7 @@ class Leaving(Pressing):
     def _wait_for_it(self) -> None:
         """As long as it takes: a lock that stays is waited for until a person decides otherwise."""
         self.desk.patient = True
-        width = max(20, self.size.width - 6)
-        waiting = Unstored(self.view, self.desk.unwritten, self.desk.waiting, width, waits=True)
+        waiting = Unstored(self.view, self.desk.unwritten, self.desk.waiting, waits=True)
         self.push_screen(waiting, self._decided)
         self._look_whether_stored(waiting, self.desk.refused)
 

@@ -13,16 +13,12 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from emmy_tui import format as fmt
-from emmy_tui.dialogs import Dialog, TextPanel
+from emmy_tui.dialogs import ChoiceList, Dialog
 from emmy_tui.knob_words import short_words
 from emmy_tui.text import Line, Tone, clean, crop, right
 from emmy_tui.variant_query import pages
 from emmy_tui.view import View
-from emmy_tui.widgets.panel import ListPanel
 from engine.store import Candidate, Store
-
-WIDEST_FRONT = 1000
-"""Cells: the knobs are shown as far as there is room."""
 
 
 def front(rows: Iterable[Candidate]) -> list[Candidate]:
@@ -62,13 +58,8 @@ def front_lines(rows: Sequence[Candidate], view: View, width: int) -> list[Line]
     return lines
 
 
-class FrontList(TextPanel):
+class FrontList(ChoiceList):
     """Rows to take one from, under a heading."""
-
-    cursor_visible = True
-
-    def move_to(self, line: int) -> None:
-        ListPanel.move_to(self, line)
 
     def header(self, width: int) -> Line | None:
         heads = (("us", 8), ("slower", 7), ("regs", 6), ("spills", 7), ("smem", 7))
@@ -88,7 +79,7 @@ class FrontChoice(Dialog):
         self._writable = writable
         note = f"{view.key('pin')} pins it, esc closes" if writable else "esc closes"
         lines = partial(front_lines, rows, view)
-        super().__init__(FrontList(view, lines, "Time against registers", note, WIDEST_FRONT))
+        super().__init__(FrontList(view, lines, "Time against registers", note))
 
     def action_take(self) -> None:
         self.dismiss(str(self._panel.cursor) if self._writable else "")

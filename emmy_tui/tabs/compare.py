@@ -16,7 +16,7 @@ from emmy_tui import format as fmt
 from emmy_tui.action import COMPARE
 from emmy_tui.comparison import Choice, Comparison, Pair, listed_runs, read_comparison
 from emmy_tui.desk import Desk
-from emmy_tui.dialogs import Dialog, Reading, TextPanel
+from emmy_tui.dialogs import ChoiceList, Dialog, Reading
 from emmy_tui.export import Record, ask_format
 from emmy_tui.knob_words import long_words
 from emmy_tui.outlet import Outlet
@@ -29,8 +29,6 @@ from emmy_tui.widgets.panel import ListPanel, Panel
 from engine.store import Store, StoredRun
 
 SIDES_LINES = 5
-WIDEST_LIST = 1000
-"""Cells: a run is named as far as there is room."""
 
 
 class CompareTab(Tab):
@@ -218,17 +216,8 @@ def pair_lines(pair: Pair, width: int, glyphs: Glyphs) -> list[Line]:
     return lines
 
 
-class RunList(TextPanel):
-    """Runs to pick one from; enter answers with the one under the cursor."""
-
-    cursor_visible = True
-
-    def move_to(self, line: int) -> None:
-        ListPanel.move_to(self, line)
-
-
 class RunChoice(Dialog):
-    """Answers with a run's id, or with ""."""
+    """Answers with the id of the run under the cursor, or with ""."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "take", show=False),
@@ -245,7 +234,7 @@ class RunChoice(Dialog):
         def lines(width: int) -> list[Line]:
             return [[(crop(clean(text, glyphs), width, glyphs), Tone.PLAIN)] for text in texts]
 
-        super().__init__(RunList(view, lines, f"Run {side}", "enter takes it", WIDEST_LIST))
+        super().__init__(ChoiceList(view, lines, f"Run {side}", "enter takes it"))
 
     def action_take(self) -> None:
         if self._runs:

@@ -245,12 +245,11 @@ class KernelList(ListPanel):
         """The columns that fit; those of DROPPED go before two names look alike."""
         snapshot = self.view.snapshot
         longest, alike = longest_label(snapshot), bool(equal_labels(snapshot))
-        columns = Columns.of(width, longest, alike=alike, floors=floors)
-        for number in range(1, len(DROPPED) + 1):
-            if self._tells_apart(columns):
-                break
-            columns = Columns.of(width, longest, alike=alike, floors=floors, without=DROPPED[:number])
-        return columns
+        laid = [
+            Columns.of(width, longest, alike=alike, floors=floors, without=DROPPED[:number])
+            for number in range(len(DROPPED) + 1)
+        ]
+        return next((columns for columns in dict.fromkeys(laid) if self._tells_apart(columns)), laid[-1])
 
     def _tells_apart(self, columns: Columns) -> bool:
         """Whether no two kernels of different names look alike, as they are cut."""

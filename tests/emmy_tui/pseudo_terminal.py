@@ -199,6 +199,15 @@ def program(tmp_path: Path) -> int:
     return int((tmp_path / "log.txt.pid").read_text())
 
 
+def written(path: Path, terminal: Terminal) -> str:
+    """What a process of the terminal writes there at some time."""
+    ends = time.monotonic() + 20
+    while not path.exists():
+        assert time.monotonic() < ends, f"{path.name} was not written"
+        terminal.read_on(0.05)
+    return path.read_text()
+
+
 def children(pid: int) -> list[int]:
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 

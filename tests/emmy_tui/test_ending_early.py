@@ -19,27 +19,19 @@ from tests.emmy_tui.pseudo_terminal import (
     ALTERNATE_OFF,
     APPLICATION,
     ROOT,
-    Terminal,
     children,
     gone,
     on_terminal,
     program,
+    written,
 )
-
-
-def loading(tmp_path: Path, terminal: Terminal) -> None:
-    ends = time.monotonic() + 20
-    while not (tmp_path / "log.txt.loading").exists():
-        assert time.monotonic() < ends, "it did not begin"
-        terminal.read_until(b"", 0.05)
-        time.sleep(0.02)
 
 
 @pytest.mark.parametrize("how", ["loading", "put up"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_while_it_starts_restores_the_terminal(number: signal.Signals, how: str, tmp_path: Path) -> None:
     with on_terminal(tmp_path, how) as terminal:
-        loading(tmp_path, terminal)
+        written(tmp_path / "log.txt.loading", terminal)
         os.kill(terminal.pid, number)
         assert terminal.ended() == 128 + number
         if how == "loading":
@@ -57,7 +49,7 @@ def test_killing_the_first_process_while_it_starts_leaves_nothing_on(
     number: signal.Signals, how: str, tmp_path: Path
 ) -> None:
     with on_terminal(tmp_path, how) as terminal:
-        loading(tmp_path, terminal)
+        written(tmp_path / "log.txt.loading", terminal)
         (drawing,) = children(terminal.pid)
         os.kill(terminal.pid, number)
         gone(drawing, terminal)

@@ -37,6 +37,19 @@ def notes(path: Path) -> list[str]:
         return [one.pin.note for one in store.pins()]
 
 
+async def held_up(app: EmmyApp) -> threading.Event:
+    """The database answers nothing before the event."""
+    held, go_on = threading.Event(), threading.Event()
+
+    def slowly(store: Store) -> None:
+        held.set()
+        go_on.wait(10)
+
+    app.desk.ask("slow", slowly, lambda answer: None, lambda sentence: None)
+    await asyncio.to_thread(held.wait, 10)
+    return go_on
+
+
 async def test_a_note_and_what_follows_it(tmp_path: Path) -> None:
     app = over(fill(tmp_path / "tune.db", rows=8))
     async with running(app) as pilot:
@@ -63,14 +76,7 @@ async def test_keys_wait_for_a_line_that_the_database_is_asked_for(tmp_path: Pat
     app = over(fill(tmp_path / "tune.db", rows=8))
     async with running(app) as pilot:
         await press(app, pilot, "2", "p", "enter", "6")
-        held, go_on = threading.Event(), threading.Event()
-
-        def slowly(store: Store) -> None:
-            held.set()
-            go_on.wait(10)
-
-        app.desk.ask("slow", slowly, lambda answer: None, lambda sentence: None)
-        await asyncio.to_thread(held.wait, 10)
+        go_on = await held_up(app)
         burst(app, ["p", "ctrl+u", "number_sign", *"new"])
         await pilot.pause()
         assert app.desk.prompting
@@ -84,14 +90,7 @@ async def test_esc_gives_up_a_line_that_is_still_asked_for(tmp_path: Path) -> No
     app = over(fill(tmp_path / "tune.db", rows=8))
     async with running(app) as pilot:
         await press(app, pilot, "2", "p", "enter", "6")
-        held, go_on = threading.Event(), threading.Event()
-
-        def slowly(store: Store) -> None:
-            held.set()
-            go_on.wait(10)
-
-        app.desk.ask("slow", slowly, lambda answer: None, lambda sentence: None)
-        await asyncio.to_thread(held.wait, 10)
+        go_on = await held_up(app)
         await pilot.press("p")
         await pilot.pause()
         burst(app, ["x", "2"])

@@ -36,6 +36,21 @@ async def pin(app: EmmyApp, pilot: Pilot[None]) -> None:
     await pilot.pause()
 
 
+async def asked(app: EmmyApp, pilot: Pilot[None]) -> None:
+    """An act waits for a lock, and a person who quits is asked about it."""
+    await pin(app, pilot)
+    await pilot.press("q")
+    await soon(app, pilot, lambda: isinstance(app.screen, Unstored))
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is waited for long."""
+    monkeypatch.setattr("emmy_tui.leaving.MOMENT_S", 0.05)
+    monkeypatch.setattr("engine.store.connection.BUSY_S", 1.0)
+    monkeypatch.setattr("engine.store.connection.WORD_S", 0.5)
+
+
 def pins(path: Path) -> int:
     with Store.open(path, read_only=True) as store:
         return len(store.pins())
@@ -77,10 +92,8 @@ async def test_a_lock_is_waited_for_aloud_and_asked_about(tmp_path: Path) -> Non
     assert pins(path) == 1
 
 
+@pytest.mark.usefixtures("impatient")
 async def test_a_lock_is_waited_for_as_long_as_it_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("emmy_tui.leaving.MOMENT_S", 0.05)
-    monkeypatch.setattr("engine.store.connection.BUSY_S", 1.0)
-    monkeypatch.setattr("engine.store.connection.WORD_S", 0.5)
     path = fill(tmp_path / "tune.db", rows=4)
     app = over(path)
     tries: list[bool] = []
@@ -93,9 +106,7 @@ async def test_a_lock_is_waited_for_as_long_as_it_stays(tmp_path: Path, monkeypa
     monkeypatch.setattr(app.desk, "_write_once", counted)
     async with running(app, (100, 30)) as pilot:
         with locked_elsewhere(path):
-            await pin(app, pilot)
-            await pilot.press("q")
-            await soon(app, pilot, lambda: isinstance(app.screen, Unstored))
+            await asked(app, pilot)
             await pilot.press("enter")
             await soon(app, pilot, lambda: len(tries) > 3)
             await pilot.press("enter")
@@ -106,17 +117,13 @@ async def test_a_lock_is_waited_for_as_long_as_it_stays(tmp_path: Path, monkeypa
     assert pins(path) == 1
 
 
-async def test_a_wait_that_is_given_up_ends_in_the_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("emmy_tui.leaving.MOMENT_S", 0.05)
-    monkeypatch.setattr("engine.store.connection.BUSY_S", 1.0)
-    monkeypatch.setattr("engine.store.connection.WORD_S", 0.5)
+@pytest.mark.usefixtures("impatient")
+async def test_a_wait_that_is_given_up_ends_in_the_sentence(tmp_path: Path) -> None:
     path = fill(tmp_path / "tune.db", rows=4)
     app = over(path)
     async with running(app, (100, 30)) as pilot:
         with locked_elsewhere(path):
-            await pin(app, pilot)
-            await pilot.press("q")
-            await soon(app, pilot, lambda: isinstance(app.screen, Unstored))
+            await asked(app, pilot)
             await pilot.press("enter")
             await soon(app, pilot, lambda: "Waits, then quits" in screen_text(app))
             await pilot.press("escape")
@@ -131,9 +138,7 @@ async def test_what_is_let_go_is_named(tmp_path: Path) -> None:
     app = over(path)
     with locked_elsewhere(path):
         async with running(app, (100, 30)) as pilot:
-            await pin(app, pilot)
-            await pilot.press("q")
-            await soon(app, pilot, lambda: isinstance(app.screen, Unstored))
+            await asked(app, pilot)
             await pilot.press("d")
             await soon(app, pilot, lambda: app._exit)
     assert app.return_code == FAILED

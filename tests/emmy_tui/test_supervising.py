@@ -23,6 +23,7 @@ from tests.emmy_tui.pseudo_terminal import (
     gone,
     on_terminal,
     program,
+    written,
 )
 
 BASH = shutil.which("bash") or ""
@@ -96,12 +97,7 @@ def test_a_job_that_is_stopped_ends_by_kill(how: str, tmp_path: Path) -> None:
         (first,) = children(terminal.pid)
         mine = [first, program(tmp_path)]
         if how == "waits":
-            note = tmp_path / "log.txt.engine"
-            ends = time.monotonic() + 20
-            while not note.exists():
-                assert time.monotonic() < ends, "the tuner did not start"
-                terminal.read_on(0.05)
-            mine.append(int(note.read_text()))
+            mine.append(int(written(tmp_path / "log.txt.engine", terminal)))
         suspend(terminal)
         say(terminal, "kill %1")
         for pid in mine:
@@ -143,10 +139,7 @@ def test_interrupts_change_nothing_once_the_screen_is_down(tmp_path: Path) -> No
         terminal.read_until(b"Search tree")
         os.write(terminal.master, b"q")
         terminal.read_until(ALTERNATE_OFF)
-        ends = time.monotonic() + 20
-        while not (tmp_path / "log.txt.closing").exists():
-            assert time.monotonic() < ends, "the source is not closed"
-            terminal.read_on(0.05)
+        written(tmp_path / "log.txt.closing", terminal)
         os.write(terminal.master, b"\x03")
         assert terminal.ended() == 0
         assert terminal.restored()

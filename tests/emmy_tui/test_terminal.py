@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.emmy_tui.pseudo_terminal import ALTERNATE_OFF, gone, on_terminal, program
+from tests.emmy_tui.pseudo_terminal import ALTERNATE_OFF, gone, on_terminal, program, written
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
@@ -43,10 +43,7 @@ def test_a_program_that_dies_of_a_signal_leaves_the_terminal_as_before(number: s
 def test_a_screen_that_hangs_ends_by_sigquit(tmp_path: Path) -> None:
     with on_terminal(tmp_path, "hang") as terminal:
         terminal.read_until(b"Search tree")
-        ends = time.monotonic() + 10
-        while not (tmp_path / "log.txt.hung").exists():
-            assert time.monotonic() < ends, "it did not come to hang"
-            time.sleep(0.05)
+        written(tmp_path / "log.txt.hung", terminal)
         os.kill(terminal.pid, signal.SIGQUIT)
         assert terminal.ended() == 128 + signal.SIGQUIT
         assert terminal.restored()
@@ -63,14 +60,19 @@ def test_killing_the_first_process_ends_the_program_and_restores_the_terminal(tm
         assert terminal.restored()
 
 
-def test_noise_goes_to_the_log_and_never_to_the_screen(tmp_path: Path) -> None:
-    with on_terminal(tmp_path, "idle") as terminal:
-        terminal.read_until(b"Search tree")
+def log_of_noise(tmp_path: Path, how: str, seen: bytes) -> str:
+    """The log of a program that was noisy until something was seen, and whose screen shows nothing of it."""
+    with on_terminal(tmp_path, how) as terminal:
+        terminal.read_until(seen)
         os.write(terminal.master, b"q")
         assert terminal.ended() == 0
         assert terminal.restored()
         assert b"noise" not in terminal.output
-    log = (tmp_path / "log.txt").read_text()
+    return (tmp_path / "log.txt").read_text()
+
+
+def test_noise_goes_to_the_log_and_never_to_the_screen(tmp_path: Path) -> None:
+    log = log_of_noise(tmp_path, "idle", b"Search tree")
     assert "noise on descriptor two" in log
     assert "noise on descriptor one" in log
     assert "child noise" in log
@@ -147,20 +149,11 @@ def test_a_source_that_hangs_does_not_hold_the_end_after_a_signal(tmp_path: Path
         assert not Path(f"/proc/{drawing}").exists()
 
 
-def _written(path: Path) -> str:
-    """What another process writes there at some time."""
-    ends = time.monotonic() + 20
-    while not path.exists():
-        assert time.monotonic() < ends, f"{path.name} was not written"
-        time.sleep(0.05)
-    return path.read_text()
-
-
 @pytest.mark.parametrize("by", ["keys", "q", "SIGHUP", "SIGTERM", "SIGKILL"])
 def test_leaving_in_the_middle_of_a_compile_leaves_no_process_behind(tmp_path: Path, by: str) -> None:
     with on_terminal(tmp_path, "compile") as terminal:
         terminal.read_until(b"Search tree")
-        folder = _written(tmp_path / "log.txt.folder")
+        folder = written(tmp_path / "log.txt.folder", terminal)
         (engine,) = [pid for pid in _of_folder("engine.session.child") if _parent(pid) == program(tmp_path)]
         ends = time.monotonic() + 20
         while not _of_folder(folder):
@@ -195,13 +188,7 @@ def _parent(pid: int) -> int:
 
 
 def test_what_the_engine_prints_goes_to_the_log_and_never_to_the_screen(tmp_path: Path) -> None:
-    with on_terminal(tmp_path, "noise") as terminal:
-        terminal.read_until(b"finished")
-        os.write(terminal.master, b"q")
-        assert terminal.ended() == 0
-        assert terminal.restored()
-        assert b"noise" not in terminal.output
-    log = (tmp_path / "log.txt").read_text()
+    log = log_of_noise(tmp_path, "noise", b"finished")
     for line in (
         "noise on descriptor two",
         "noise on descriptor one",
@@ -217,7 +204,7 @@ def test_the_screen_outlives_the_engine_and_starts_it_anew(number: signal.Signal
     note = tmp_path / "log.txt.engine"
     with on_terminal(tmp_path, "waits") as terminal:
         terminal.read_until(b"Search tree")
-        engine = int(_written(note))
+        engine = int(written(note, terminal))
         note.unlink()
         os.kill(engine, number)
         terminal.read_until(f"the tuner's process was ended by {number.name}".encode())
@@ -225,7 +212,7 @@ def test_the_screen_outlives_the_engine_and_starts_it_anew(number: signal.Signal
         terminal.output = b""
         os.write(terminal.master, b"R")
         terminal.read_until(b"running")
-        again = int(_written(note))
+        again = int(written(note, terminal))
         assert again != engine
         terminal.read_on(1.0)  # what the terminal still holds tells of the first
         terminal.output = b""
