@@ -80,10 +80,10 @@ def kept_inside(cached: frozenset[CodeType] = frozenset()) -> Iterator[None]:
 
     A profiler of the user's is called as before; one that is written in C can't be, and then nothing is seen.
     """
-    prior: Any = sys.getprofile()
-    if prior is not None and not callable(prior):
+    if not can_watch():
         yield
         return
+    prior: Any = sys.getprofile()
     drawn, learns = _drawn(), torch.is_grad_enabled()
     sys.setprofile(_Watching(prior, cached))
     try:
@@ -97,6 +97,12 @@ def kept_inside(cached: frozenset[CodeType] = frozenset()) -> Iterator[None]:
     # Python isn't told of functions that were made by Cython
     if _drawn() != drawn:
         raise Leaves(_text(_RANDOM, "numpy.random"))
+
+
+def can_watch() -> bool:
+    """Whether no profiler is on that is written in C."""
+    prior: object = sys.getprofile()
+    return prior is None or callable(prior)
 
 
 def _drawn() -> bytes:

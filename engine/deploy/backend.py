@@ -87,7 +87,7 @@ class CompiledCall:
     _states: dict[State, int] = field(default_factory=dict)
     _newest: int = 0
     _failures: int = 0
-    _filled: list[tuple[object, ...]] = field(default_factory=list)
+    _filled: set[tuple[object, ...]] = field(default_factory=set)
     _frozen: State | None = None
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
@@ -235,7 +235,7 @@ class CompiledCall:
         except FilledCacheError as error:
             # eager fills the cache now, and the next call of this signature may be captured
             self._failures += key[1:] in self._filled
-            self._filled.append(key[1:])
+            self._filled.add(key[1:])
             self._say(f"{str(error).rstrip('.')}; a call that finds it there can run by kernels")
             return None
         except ChangesItself as error:

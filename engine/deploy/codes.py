@@ -79,10 +79,10 @@ def _called(steps: list[dis.Instruction]) -> tuple[list[tuple[int, str]], bool]:
 def _asks_any(steps: list[dis.Instruction]) -> bool:
     """Whether `getattr` or `hasattr` may be called with a name that is no constant."""
     return any(
-        step.argval in ASK and step.opname != "LOAD_CONST" and not _asks_for_one(steps[place + 1 :])
+        step.argval in ASK and (step.opname == "LOAD_CONST" or not _asks_for_one(steps[place + 1 :]))
         for place, step in enumerate(steps)
         if isinstance(step.argval, str)
-    ) or any(step.opname == "LOAD_CONST" and step.argval in ASK for step in steps if isinstance(step.argval, str))
+    )
 
 
 def _asks_for_one(steps: list[dis.Instruction]) -> bool:

@@ -9,10 +9,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from engine.codegen import declined_because, illegal_because, is_generated
 from engine.deploy.controls import ControlsHere
-from engine.deploy.evidence import PREDICTED, Evidence, KernelChoice, Source, evidence_lines, pin_lines, regime_of
+from engine.deploy.evidence import (
+    PREDICTED,
+    Evidence,
+    KernelChoice,
+    Source,
+    pin_lines,
+    predicted_lines,
+    recorded_lines,
+    regime_of,
+)
 from engine.deploy.forks import ForkChoice, ForkSource, FoundGrouping, grouping_candidates
 from engine.deploy.in_place import RecordedGraph, chosen_in_place, graph_of_run
 from engine.ir.kernel import Kernel
@@ -252,16 +262,13 @@ def kernel_choice(
     """
     if not is_generated(kernel):
         return KernelChoice(kernel, count, None)
-    lines: list[Evidence] = []
-    chosen: Evidence | None = None
-    for line in evidence_lines(kernel, store, context_key, target, prior, controls):
-        if line.source is Source.PIN and not pins:
-            continue
-        if chosen is not None and not every_line and line.source in PREDICTED:
-            break
-        lines.append(line)
-        if chosen is None and not line.illegal:
-            chosen = line
+    recorded = recorded_lines(kernel, store, context_key, target, controls)
+    lines = [line for line in recorded if pins or line.source is not Source.PIN]
+    chosen = next((line for line in lines if not line.illegal), None)
+    if chosen is None or every_line:
+        predicted = predicted_lines(kernel, target, prior)
+        lines += predicted if every_line else islice(predicted, 1)
+        chosen = chosen or next((line for line in lines if not line.illegal), None)
     if chosen is None:
         reason = declined_because(kernel) or "no schedule of it is legal on this chip"
         raise DeploymentError(f"{kernel_name(kernel)} can't be built: {reason.rstrip('.')}")

@@ -81,19 +81,22 @@ def regime_of(line: Evidence) -> Regime | None:
     return known.get(line.source)
 
 
-def evidence_lines(
-    kernel: Kernel, store: Store, context_key: str, target: Target, prior: Prior, controls: ControlsHere | None = None
+def recorded_lines(
+    kernel: Kernel, store: Store, context_key: str, target: Target, controls: ControlsHere | None = None
 ) -> Iterator[Evidence]:
-    """Every kind of evidence that the database and the prior hold for a kernel, strongest first.
-
-    Each is looked up when it is asked for, as predicting every legal schedule takes a while. There is none only if the
-    kernel has no legal schedule on `target`. Raises StoreError when the database can't be read.
+    """Every kind of evidence that the database holds for a kernel, strongest first. Raises StoreError when it can't be
+    read.
 
     With `controls` a line whose ptxas controls can't be applied here says so; without, a measured one is believed.
     """
     yield from pin_lines(kernel, store, context_key, target, controls)
     yield from _measured(kernel, store, context_key, Source.DEPLOY, controls)
     yield from _measured(kernel, store, context_key, Source.RANKING, controls)
+
+
+def predicted_lines(kernel: Kernel, target: Target, prior: Prior) -> Iterator[Evidence]:
+    """What is there without a record, strongest first; predicting every legal schedule takes a while. There is none
+    only if the kernel has no legal schedule on `target`."""
     # a kernel of another tool has no text here, so there is nothing to predict
     schedules = list(offered_schedules(kernel, target)) if kernel.foreign is None else []
     if schedules:

@@ -22,13 +22,11 @@ from torch.utils import _pytree as pytree
 
 from engine.ir.graph import Graph, Op
 from engine.ir.ops import OP_CLASS, OpClass
+from engine.measure.gate import FACTOR
 from engine.runtime import compare, evaluate
 
 OTHER_BRANCH = "its capture does something else than the call itself (it may ask for a tensor's type)"
 """What a person is told of a graph that isn't the call."""
-
-FACTOR = 4.0
-"""Times what the graph's own rounding moves an output: another order of summation moves it by less."""
 
 NOISE, NOTHING = 16.0, 100.0
 """Steps from 0 within which an output may be what rounding leaves of ones, and times that it is larger than it should

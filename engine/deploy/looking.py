@@ -66,6 +66,10 @@ class Looking:
             return
         if kind in (dict, types.FunctionType, types.BuiltinFunctionType):
             self._refuse_imports(value, name)
+        if value is sys.modules and not self._installed:
+            # it is refused, and from there on it would be every module of the process
+            self.marks.append(Same(value))
+            return
         # the variable __class__ is super()'s: nothing is made by it
         if isinstance(value, type) and not self._installed and name != "__class__":
             self._called.update(id(one) for one in value.__mro__ if not is_installed_class(one))

@@ -193,9 +193,7 @@ class Reach(Looking):
         space.seen.update(found)
         self.watch.add_names(space.names, found)
         values = {name: space.names.get(name, ABSENT) for name in found}
-        if not space.library and isinstance(space.owner, type | types.ModuleType):
-            item = space.owner if isinstance(space.owner, type) else space.names
-            self._record.hold("", item, values, named=True)
+        space.hold(self._record, values)
         for name, value in values.items():
             self.marks.append(name)
             if name == MATCHED and isinstance(value, tuple):
@@ -339,13 +337,12 @@ class Reach(Looking):
         if type(value) not in BYTES and not isinstance(value, np.generic):
             self._refuse_kind(value, "")
             return
-        bare = raw(value)
-        size = value.nbytes if isinstance(value, np.ndarray | memoryview) else len(bare)
+        size = value.nbytes if isinstance(value, np.ndarray | memoryview) else len(raw(value))
         if size > LARGEST or (isinstance(value, np.ndarray) and value.dtype.hasobject):
             self._refuse(f"it reaches a {type(value).__name__} of {size} bytes, too many to look at between calls")
             return
         self._record.content(name, value)
-        self.marks.append(bare)
+        self.marks.append(raw(value))
 
     def _cache(self, cache: functools._lru_cache_wrapper[Any], name: str) -> None:
         """A cache is a container that can't be put back: see `caches`. Those of packages are cleared instead."""

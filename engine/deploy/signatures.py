@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from engine.capture.leaving import can_watch
 from engine.capture.levels import left_as_it_was
 from engine.capture.live import LiveProgram, capture_call
 from engine.deploy.caches import code_of
@@ -26,6 +26,7 @@ from engine.deploy.execution import Runner, WeightsMoved, check_against, make_ru
 from engine.deploy.guarding import Guard, State
 from engine.deploy.likeness import OTHER_BRANCH, same_values, tensors_of
 from engine.deploy.restoring import Saved
+from engine.ir.plan import BufferView
 from engine.prior import steering
 from engine.runtime import interprets, read_context, read_target, whole_storage
 from engine.store import Store, default_database_path, opened_to_read, unlike
@@ -79,7 +80,8 @@ class Deployed:
     def __call__(self, tensors: Sequence[torch.Tensor]) -> Any:
         """What the call returns. Raises WeightsMoved."""
         inputs = self.inputs(tensors)
-        outputs = [_new(output, inputs) for output in self.runner(inputs)]
+        views = self.deployment.grouping.outputs
+        outputs = [_new(output, view, inputs) for output, view in zip(self.runner(inputs), views, strict=True)]
         laid = [_laid_out(*pair) for pair in zip(outputs, self.strides, strict=True)]
         for i in self.detached:
             if laid[i].requires_grad:
@@ -177,7 +179,7 @@ def capture_unchanged(
     """
     with _unchanged(function) as saved:
         cached = frozenset(code for code in map(code_of, saved.caches) if code is not None)
-        if cached and not (sys.getprofile() is None or callable(sys.getprofile())):
+        if cached and not can_watch():
             raise Unsuitable("a profiler is on, so that what it would put into a cache of functools' can't be seen")
         try:
             live = capture_call(function, args, kwargs, text, fixed, stops_effects=state is not None, cached=cached)
@@ -335,9 +337,10 @@ def _laid_out(output: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:
     return torch.empty_strided(output.shape, strides, dtype=output.dtype, device=output.device).copy_(output)
 
 
-def _new(output: torch.Tensor, inputs: Sequence[torch.Tensor]) -> torch.Tensor:
-    """The output, as a tensor of its own if it is an input."""
-    return output.view(output.shape) if any(output is tensor for tensor in inputs) else output
+def _new(output: torch.Tensor, view: BufferView, inputs: Sequence[torch.Tensor]) -> torch.Tensor:
+    """The output, as a tensor of its own if it is an input: the plan's first buffers are these."""
+    is_input = view.buffer < len(inputs) and output is inputs[view.buffer]
+    return output.view(output.shape) if is_input else output
 
 
 def _unready(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:

@@ -58,7 +58,7 @@ class Space:
         objects and of the user's own classes and modules.
         """
         if isinstance(self.owner, type) and not self.library:
-            own = not is_installed_class(self.owner)
+            own = self._is_own()
             makes, texts = own and (called is None or id(self.owner) in called), own and texts
             all_of_it = computed and own
             said = [
@@ -82,29 +82,32 @@ class Space:
         return [name for name in said if name not in self.seen]
 
     def _is_own(self) -> bool:
-        """Whether a Python module is the user's own."""
+        """Whether a class or a Python module is the user's own."""
+        if isinstance(self.owner, type):
+            return not self.library and not is_installed_class(self.owner)
         return not self.library and isinstance(self.owner, types.ModuleType) and not is_installed_module(self.owner)
+
+    def hold(self, record: Record, values: dict[str, object]) -> None:
+        """Have a trial leave these names as they are, if it is a class or a Python module that code can change."""
+        if not self.library and isinstance(self.owner, type | types.ModuleType):
+            item = self.owner if isinstance(self.owner, type) else self.names
+            record.hold("", item, values, named=True)
 
     def watch_others(self, record: Record, names: set[str], computed: bool) -> None:
         """Have it noticed when a name comes into a class or a module that code could mean which says `names`. What a
         trial puts there of these is taken away again, if it is the user's own."""
         if not isinstance(self.owner, type | types.ModuleType):
             return
-        absent = frozenset(names.difference(self.names))
         if self.library:
             record.watch.add_size(self.names)
             return
-        if isinstance(self.owner, type):
-            record.watch.add_keys(self.names)
-            installed = is_installed_class(self.owner)
-        else:
+        absent, own = frozenset(names.difference(self.names)), self._is_own()
+        if isinstance(self.owner, types.ModuleType):
             record.watch.add_absent(self.names, absent)
-            if computed and self._is_own():
-                record.watch.add_keys(self.names)
-            installed = is_installed_module(self.owner)
-        if not installed:
-            item = self.owner if isinstance(self.owner, type) else self.names
-            record.hold("", item, dict.fromkeys(absent, ABSENT), named=True)
+        if isinstance(self.owner, type) or (computed and own):
+            record.watch.add_keys(self.names)
+        if own:
+            self.hold(record, dict.fromkeys(absent, ABSENT))
 
 
 def is_put_there(value: object) -> bool:

@@ -77,7 +77,7 @@ class Watch:
         self._heirs: list[type] = []
         self._slots: list[tuple[object, str, object]] = []
         self._arrays: list[tuple[Any, bytes]] = []
-        self._caches: list[tuple[functools._lru_cache_wrapper[Any], list[object]]] = []
+        self._caches: list[tuple[functools._lru_cache_wrapper[Any], list[object], set[int]]] = []
         self._saved: list[list[object]] | None = None
 
     def add_dict(self, kept: Mapping[Any, Any]) -> None:
@@ -151,7 +151,7 @@ class Watch:
 
     def add_cache(self, cache: functools._lru_cache_wrapper[Any], entries: list[object]) -> None:
         """What is in a cache; one that is gone would be computed anew."""
-        self._caches.append((cache, entries))
+        self._caches.append((cache, entries, set(map(id, entries))))
 
     def done(self) -> None:
         """Keep how everything is now."""
@@ -211,9 +211,10 @@ def _same(old: list[object], new: list[object]) -> bool:
     return old == new
 
 
-def _has_the_same(known: tuple[functools._lru_cache_wrapper[Any], list[object]]) -> bool:
-    cache, entries = known
-    return {id(one) for one in entries} == {id(one) for one in entries_of(cache)}
+def _has_the_same(known: tuple[functools._lru_cache_wrapper[Any], list[object], set[int]]) -> bool:
+    """The entries are kept, so that no other object gets the identity of one."""
+    cache, _, ids = known
+    return ids == set(map(id, entries_of(cache)))
 
 
 def raw(item: Any) -> bytes:

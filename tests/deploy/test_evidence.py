@@ -12,7 +12,8 @@ from engine.deploy import Source
 from engine.deploy.deployment import kernel_choice
 from engine.ir import GraphBuilder, Kernel, TensorSpec
 from engine.ir.plan import Program
-from engine.prior import ColdModel
+from engine.prior import ColdModel, FeatureMatrix
+from engine.prior.geometry import Column
 from engine.store import RunInfo, Store
 from engine.vocabulary import Context, Measurement, Regime, Schedule, Status, Target, Timing
 
@@ -49,6 +50,22 @@ def test_without_measurements_the_prior_decides(store: Store) -> None:
     assert decided.source is Source.PRIOR
     assert decided.us is not None
     assert decided.us > 0
+
+
+class Unasked(ColdModel):
+    """A prior that is not to be asked."""
+
+    def predict(self, matrix: FeatureMatrix) -> Column:
+        raise AssertionError("it was asked to predict")
+
+
+def test_where_a_time_decides_nothing_is_predicted_unless_every_line_is_wanted(store: Store) -> None:
+    first, *_ = offered_schedules(_kernel(), TARGET)
+    _record(store, first, Regime.RANKING, 1.0)
+    choice = kernel_choice(_kernel(), 1, store, CONTEXT.key, TARGET, Unasked())
+    assert [line.source for line in choice.lines] == [Source.RANKING]
+    with pytest.raises(AssertionError, match="asked to predict"):
+        kernel_choice(_kernel(), 1, store, CONTEXT.key, TARGET, Unasked(), every_line=True)
 
 
 def test_a_deploy_time_outranks_a_faster_ranking_time(store: Store) -> None:
