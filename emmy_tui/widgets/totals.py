@@ -107,6 +107,24 @@ def _in_place_parts(snapshot: Snapshot) -> list[Line]:
     return [[(f"{finished.in_place} in place (alone {fmt.us(finished.alone_us)} us)", Tone.PLAIN)]]
 
 
+def _floor_parts(view: View) -> list[Line]:
+    """How many times the floors of its kernels the present program takes, and what binds most of that time; nothing
+    until all of its kernels have a floor, and a time each or one as a whole."""
+    snapshot = view.snapshot
+    counted = snapshot.counted_kernels()
+    floors = [(row.bound, count * row.floor_us) for row, count in counted if row.floor_us]
+    assembled = snapshot.assembled_grouping()
+    timed = assembled is not None or all(row.chosen_us is not None for row, _ in counted)
+    us = assembled.whole_us if assembled is not None else snapshot.counted_us()
+    if not floors or len(floors) < len(counted) or us is None or not timed or kernels_alone(snapshot):
+        return []
+    total = sum(floor for _, floor in floors)
+    by = {bound: sum(floor for other, floor in floors if other == bound) for bound, _ in floors}
+    most = max(by, key=by.__getitem__)
+    times = f"{view.glyphs.times}floor {us / total:.2f}"
+    return [[(f"{times} ({fmt.us(total)} us, {fmt.ratio(by[most] / total)} by {most})", Tone.PLAIN)]]
+
+
 def _count_parts(view: View) -> list[Line]:
     snapshot = view.snapshot
     failures = snapshot.failures
@@ -180,11 +198,13 @@ def total_lines(view: View, width: int) -> list[Line]:
     """The totals in three lines."""
     indent: Line = [("  ", Tone.PLAIN)]
     counts = _count_parts(view)
-    groups = (_sum_parts(view), [[("timings: ", Tone.PLAIN), *counts[0]], *counts[1:]], _share_parts(view))
+    sums = [*_sum_parts(view), *_floor_parts(view)]
+    groups = (sums, [[("timings: ", Tone.PLAIN), *counts[0]], *counts[1:]], _share_parts(view))
     return [indent + _join(parts, width - 2) for parts in groups]
 
 
 def total_line(view: View, width: int) -> Line:
     """The totals in one line beside a header that has the sum already."""
     named = 1 if every_program_us(view.snapshot) is None else 2
-    return _join([*_sum_parts(view)[named:], *_count_parts(view), *_share_parts(view)], width)
+    parts = [*_sum_parts(view)[named:], *_count_parts(view), *_share_parts(view), *_floor_parts(view)]
+    return _join(parts, width)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engine.cli.output import share_text, table_lines, text_lines, us_text
 from engine.deploy.comparing import Compared, Ratio, Time, compared
-from engine.ir.roofline import Ceilings
+from engine.ir.roofline import COMPUTE, MEMORY, Ceilings, reading_gbs
 
 WHOLE = ("peer", "us", "95 % interval", "x emmy", "95 % interval of x", "verdict")
 
@@ -79,12 +80,21 @@ def _floor_of_all(answer: Mapping[str, Any]) -> float | None:
     return sum(row["count"] * float(row["floor_us"]) for row in rows) if whole and rows else None
 
 
+def _floor_by(answer: Mapping[str, Any], bound: str) -> float:
+    """The floors of all launches that `bound` sets, in us."""
+    return math.fsum(row["count"] * row["floor_us"] for row in answer["kernels"] if row["bound"] == bound)
+
+
 def _floor_lines(answer: Mapping[str, Any], width: int | None) -> list[str]:
     floor_us = _floor_of_all(answer)
     if not floor_us:
         return []
     times = _compared(answer["whole"]).ours.us / floor_us
-    told = f"the floors of its kernels add up to {us_text(floor_us)} us, and emmy takes {times:.2f} times that"
+    by = {bound: _floor_by(answer, bound) for bound in (MEMORY, COMPUTE)}
+    parts = " and ".join(f"{us_text(us)} by {bound}" for bound, us in by.items() if us)
+    told = (
+        f"the floors of its kernels add up to {us_text(floor_us)} us ({parts}), and emmy takes {times:.2f} times that"
+    )
     return text_lines(told, width)
 
 
@@ -119,10 +129,13 @@ def _kernel_lines(answer: Mapping[str, Any], width: int | None) -> list[str]:
 def _ceiling_lines(ceilings: Ceilings, width: int | None) -> list[str]:
     products = [f"{rate:.0f} TFLOP/s in {kind}" for kind, rate in ceilings.tflops]
     measured = f"the floor is that of a copy, {ceilings.copy_gbs:.0f} GB/s"
-    if ceilings.read_gbs:
-        measured += f", and of reading alone, {max(ceilings.read_gbs, ceilings.copy_gbs):.0f} GB/s"
     if ceilings.l2_gbs:
         measured += f" ({ceilings.l2_gbs:.0f} GB/s within the L2)"
+    if ceilings.read_gbs:
+        measured += f", and of reading alone, {reading_gbs(ceilings.copy_gbs, ceilings.read_gbs):.0f} GB/s"
+        if ceilings.l2_gbs:
+            near = reading_gbs(ceilings.l2_gbs, ceilings.l2_read_gbs)
+            measured += f" ({near:.0f} GB/s within the L2)"
     if products:
         measured += f", and of large products, {', '.join(products)}"
     return text_lines(f"{measured}, measured beside it", width)

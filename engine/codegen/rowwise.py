@@ -25,7 +25,12 @@ _SMALLEST: dict[str, KnobValue] = {
 
 
 class Rowwise:
-    """One program handles ROWS rows: at once when COLUMNS reaches a row's end, else in a loop for each level."""
+    """One program handles ROWS rows: at once when COLUMNS reaches a row's end, else in a loop for each level.
+
+    Programs that walk the rows can be built and pinned and are not offered: of 4559 distinct candidates of 24 kernels,
+    in 43 recordings (H200, bf16 and fp32), the closest was 2.2 % behind the best, and in half of the recordings they
+    all lost more than 38 %.
+    """
 
     name = "rowwise"
     knobs: tuple[str, ...] = ("PERSISTENT", "ROWS", "COLUMNS", "EVICTION", "NUM_WARPS", "NUM_STAGES")
@@ -45,7 +50,7 @@ class Rowwise:
         if row <= TILE_ELEMENTS // 4:
             columns = (*columns, row)
         return (
-            fork_over(("PERSISTENT", (False, True))),
+            fork_over(("PERSISTENT", (False,))),
             fork_over(("ROWS", tuple(v for v in KNOBS["ROWS"].values if int(v) <= rows))),
             fork_over(("COLUMNS", columns)),
             fork_over(("EVICTION", KNOBS["EVICTION"].values)),

@@ -21,7 +21,6 @@ def rowwise_rules(facts: RowwiseFacts, target: Target) -> tuple[Rule, ...]:
         Rule(("ROWS", "COLUMNS"), _tile),
         Rule(("ROWS", "COLUMNS", "NUM_STAGES"), _shared(facts, target)),
         Rule(("COLUMNS",), _width(facts), law=False),
-        Rule(("PERSISTENT", "ROWS"), _persistent(facts, target), law=False),
         Rule(("ROWS", "COLUMNS", "NUM_WARPS"), _thread_load, law=False),
         Rule(("PERSISTENT", "COLUMNS", "NUM_STAGES"), _stages(facts), law=False),
     )
@@ -60,16 +59,6 @@ def _width(facts: RowwiseFacts) -> _Check:
         if int(v["COLUMNS"]) <= max(power_of_two(facts.columns), 16):
             return None
         return f"COLUMNS={v['COLUMNS']} is wider than a row of {facts.columns}."
-
-    return broken
-
-
-def _persistent(facts: RowwiseFacts, target: Target) -> _Check:
-    def broken(v: Values) -> str | None:
-        tiles = -(-facts.rows // int(v["ROWS"]))
-        if v["PERSISTENT"] and tiles <= 2 * target.multiprocessors:
-            return f"{tiles} tiles are too few for {target.multiprocessors} programs that walk them."
-        return None
 
     return broken
 

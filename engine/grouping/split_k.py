@@ -3,6 +3,10 @@
 Where the tiles of the result are fewer than half the processors, most of the chip idles while a few programs walk the
 whole depth. Slices are a batch: more programs, each with a part of the depth, a float32 result each. Their sum is
 pointwise, so that what follows the matmul (a residual, a cast) joins it by the rules that are there.
+
+It was seen to win at 32x1024x3072 (bf16, H200): 3.2 us for eight slices and 1.3 for their sum with the residual, both
+generated, against 6.4 for the whole depth in a kernel made by hand. The program that is last to arrive could sum them
+up in the same kernel: made by hand, that takes 5.2 us there, and 9.1 at 512x1024x2048, where the whole depth takes 6.0.
 """
 
 from __future__ import annotations

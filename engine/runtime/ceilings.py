@@ -1,8 +1,10 @@
 """What a GPU reaches at its best: a large copy and a large sum, both within the L2 too, and large matmuls of each kind.
 
 The fastest window counts: a ceiling is what can be reached. A rate is that between two sizes: their difference holds
-neither the launch, a good part of either within the L2, nor what the L2 keeps of either beyond it. Matmuls are those
-of the vendor's library on random data, since data of zeros draws less power and runs at clocks that no program sees.
+neither the launch, a good part of either within the L2, nor what the L2 keeps of either beyond it. A sum within the L2
+takes hardly longer for thrice the bytes, as it waits for its partial sums at either size, so its rate is that of all
+its bytes in all its time but for the launch. Matmuls are those of the vendor's library on random data, since data of
+zeros draws less power and runs at clocks that no program sees.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from engine.runtime.tf32 import tf32
 FAR_BYTES, STREAM_BYTES = (512 << 20, 1536 << 20), 128 << 20
 NEAR_EIGHTHS = (1, 3)
 """Within the L2 so many eighths of it are moved, read and written bytes together."""
+SHORT_BYTES = 1 << 10
 EXTENT, SMALL_EXTENT, MATMULS = 8192, 4096, 16
 ROOM_BYTES = 4 << 30
 """With less free memory than this, copies, sums and matmuls are smaller."""
@@ -45,7 +48,7 @@ def measure_ceilings(device: torch.device, *, cold_l2: bool = False) -> Ceilings
         near_gbs = near_read_gbs = 0.0
         if near:
             less, more = (near * eighths // 8 for eighths in NEAR_EIGHTHS)
-            near_gbs, near_read_gbs = _copy_and_read_gbs(less, more, device)
+            near_gbs, near_read_gbs = _rate(_scaling, less, more, device), _near_read_gbs(more, device)
         extent = EXTENT if roomy else SMALL_EXTENT
         tflops = tuple((kind, _matmul(extent, dtype, device, rounded=rounded)) for kind, dtype, rounded in _KINDS)
     finally:
@@ -74,6 +77,13 @@ def _rate(make: Callable[[int, torch.device], Callable[[], None]], less: int, mo
     if more_us <= less_us:  # on a GPU that somebody else uses, say
         return more / (more_us * 1e3)
     return (more - less) / ((more_us - less_us) * 1e3)
+
+
+def _near_read_gbs(moved: int, device: torch.device) -> float:
+    """GB/s of the fastest sum of so many bytes in the L2, without the time of a launch that moves next to nothing."""
+    launch_us = _best_us(_scaling(SHORT_BYTES, device))
+    sum_us = min(_best_us(_summing(moved, device, rows=rows)) for rows in (False, True))
+    return moved / ((sum_us - launch_us if sum_us > launch_us else sum_us) * 1e3)
 
 
 def _near_bytes(device: torch.device) -> int:

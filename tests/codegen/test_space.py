@@ -200,6 +200,12 @@ def test_a_rule_reads_its_own_knobs_and_no_others(subject: Kernel) -> None:
                 assert rule.broken({knob: knobs[knob] for knob in rule.knobs}) is None
 
 
+def test_each_knob_says_what_it_is_and_where_it_won() -> None:
+    for knob in KNOBS.values():
+        assert knob.meaning, knob.name
+        assert knob.won, knob.name
+
+
 def test_equal_kernels_share_what_a_space_remembers() -> None:
     one, other = kernel("contraction", "bmm"), kernel("contraction", "bmm")
     assert schedule_space(one, SMALL_CHIP) is schedule_space(other, SMALL_CHIP)

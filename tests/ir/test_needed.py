@@ -114,6 +114,24 @@ def test_keys_that_no_query_sees_are_not_read() -> None:
     assert kernel.bytes_moved == count_read_bytes(window) + count_written_bytes(window)
 
 
+def test_one_token_of_grouped_heads_reads_each_key_once() -> None:
+    """16 heads of queries and 8 of keys, 4096 keys of 128 elements: each number counted by hand."""
+    needed = needed_work(attention(16, 1, 4096, 128, "bfloat16", group=2))
+    assert needed.read_bytes == 16 * 128 * 2 + 2 * 8 * 4096 * 128 * 2
+    assert needed.written_bytes == 16 * 128 * 2
+    assert sum(needed.products.values()) == 2 * (2 * 16 * 4096 * 128)
+
+
+def test_what_is_read_twice_or_by_every_row_is_needed_once() -> None:
+    b = GraphBuilder()
+    x = b.input(TensorSpec.contiguous((64, 128), "bfloat16"))
+    weight = b.input(TensorSpec((64, 128), "float32", (0, 1)))
+    turned = b.view(x, (64, 128), (1, 64))
+    body = b.build(b.add("mul", b.add("add", x, turned, dtype="float32"), weight))
+    assert needed_work(body).read_bytes == 64 * 128 * 2 + 128 * 4
+    assert needed_work(body).written_bytes == 64 * 128 * 4
+
+
 def test_what_computes_keys_in_the_kernel_is_read_for_seen_keys() -> None:
     b = GraphBuilder()
     q, k, v = (b.input(TensorSpec.contiguous((2, n, 16), "float32")) for n in (1, 64, 64))

@@ -155,16 +155,16 @@ def test_looks_go_on_at_their_pace() -> None:
 def test_a_sampler_in_trouble_costs_no_measurement(fault: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_SAMPLER", fault)
     with open_fake(sampler_command=script("fake_sampler")) as device:
-        _until(lambda: bool(device.health().unsampled))
-        assert said in device.health().unsampled[0]
+        _until(lambda: bool(device.health().missing))
+        assert said in device.health().missing[0]
         assert device.health().states == ()
         assert device.context.gpu == "Fake GPU"
 
 
 def test_a_sampler_that_cannot_start_is_said() -> None:
     with open_fake(sampler_command=("/no/such/program",)) as device:
-        _until(lambda: bool(device.health().unsampled))
-        assert "/no/such/program" in device.health().unsampled[0]
+        _until(lambda: bool(device.health().missing))
+        assert "/no/such/program" in device.health().missing[0]
 
 
 @contextmanager

@@ -35,6 +35,17 @@ def test_times_that_make_no_sense_give_the_rate_of_the_larger(monkeypatch: pytes
     assert ceilings._rate(bytes_alone, 1 << 20, 1 << 30, CPU) == pytest.approx((1 << 30) / 1e5)
 
 
+def test_a_sum_in_the_l2_is_rated_by_all_its_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It waits as long for little as for much, so a difference of two sizes would be no time of theirs."""
+    moved, us = 22 << 20, 5.0
+    monkeypatch.setattr(ceilings, "_best_us", lambda of: LAUNCH_US if of == "launch" else us)
+    monkeypatch.setattr(ceilings, "_scaling", lambda size, device: "launch")
+    monkeypatch.setattr(ceilings, "_summing", lambda size, device, rows: "sum")
+    assert ceilings._near_read_gbs(moved, CPU) == pytest.approx(moved / ((us - LAUNCH_US) * 1e3))
+    us = LAUNCH_US / 2
+    assert ceilings._near_read_gbs(moved, CPU) == pytest.approx(moved / (us * 1e3))
+
+
 def test_copies_and_sums_run(monkeypatch: pytest.MonkeyPatch) -> None:
     sums: list[torch.Tensor] = []
     copies: list[torch.Tensor] = []
@@ -60,3 +71,4 @@ def test_copies_and_sums_run(monkeypatch: pytest.MonkeyPatch) -> None:
     assert min(ceilings._copy_and_read_gbs(less, more, CPU)) > 0
     assert {one.nbytes for one in sums} == {less, more}, "a sum reads all the bytes that it is said to move"
     assert {2 * one.nbytes for one in copies} == {less, more}, "a copy reads half of them"
+    assert ceilings._near_read_gbs(more, CPU) > 0
