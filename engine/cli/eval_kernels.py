@@ -15,7 +15,7 @@ from engine.cli.options import Database, Demo, Json, KernelText
 from engine.cli.output import fitting_columns, json_text, rows_of, table_lines, terminal_width, text_lines
 from engine.ir.roofline import MEMORY, floor_us
 from engine.measure import Fidelity, fidelity
-from engine.store import BadRow, KernelVariants, Store
+from engine.store import KernelVariants, Store
 from engine.tune import pairs_of_kinds
 
 PairsOf = Callable[[str], Mapping[str, Sequence[tuple[float, float]]]]
@@ -77,10 +77,8 @@ def kernels(kernel: KernelText = "", database: Database = None, demo: Demo = Fal
 def _line(store: Store, one: KernelVariants, pairs_of: PairsOf) -> KernelLine | None:
     """None for a kernel whose body can't be read: the store leaves it out."""
     ceilings = store.ceilings(one.context)
-    try:
-        body = store.kernel(one.kernel)
-    except BadRow as error:
-        store.leave_out(error)
+    body = store.readable_kernel(one.kernel)
+    if body is None:
         return None
     floor, bound = floor_us(body, ceilings) if ceilings is not None else (None, "")
     best = one.rows[0] if one.rows else None

@@ -10,7 +10,7 @@ from engine.cli.winner import chosen_grouping
 from engine.events import ComparedInPlace, GroupingsExplored
 from engine.ir import Graph, Kernel
 from engine.ir.plan import Grouping
-from engine.store import BadRow, RecordedGrouping, Store, StoredRun
+from engine.store import RecordedGrouping, Store, StoredRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +127,9 @@ def _program(store: Store, run: StoredRun, found: tuple[RecordedGrouping, ...]) 
     rows = tuple(_row(number, item, times) for number, item in enumerate(found, start=1))
     chosen = chosen_grouping(rows)
     launches: tuple[LaunchRow, ...] = ()
-    if chosen is not None:
-        try:
-            launches = launch_rows(found[chosen.number - 1].grouping, store.program(run.id).graph, times)
-        except BadRow as error:
-            store.leave_out(error)
+    program = store.readable_program(run.id) if chosen is not None else None
+    if chosen is not None and program is not None:
+        launches = launch_rows(found[chosen.number - 1].grouping, program.graph, times)
     explored = store.explored(run.id)
     tried = store.tried_in_place(run.id)
     return ProgramGroupings(run.target, run.gpu, run.context_key, run.id, explored, rows, chosen, launches, tried)

@@ -14,7 +14,7 @@ from engine.cli.knob_text import schedule_line
 from engine.cli.options import Database, Demo, Json, KernelText
 from engine.cli.output import json_text, table_lines, terminal_width, text_lines
 from engine.cli.pin import label_of
-from engine.deploy import pin_standings
+from engine.deploy import pin_standings, suggestions_now
 from engine.store import PinStanding, Suggestion
 from engine.vocabulary import Schedule
 
@@ -43,7 +43,7 @@ def pins(
         if kernel and not wanted:
             raise refuse_unmatched("kernel", "--kernel", kernel, path)
         standings = [one for one in pin_standings(store) if one.stored.pin.kernel_key in wanted or not kernel]
-        suggested = [one for one in store.suggestions() if one.kernel_key in wanted or not kernel]
+        suggested = [one for one in suggestions_now(store) if one.kernel_key in wanted or not kernel]
         ended = [one for one in store.pins(history=True) if one.removed_at is not None] if history else []
         names = {key: label_of(store, key) for key in {one.pin.kernel_key for one in ended} | _keys(suggested)}
     if json:
@@ -67,10 +67,13 @@ def pins(
         lines += ["", *table_lines(columns, rows, width)]
     if ended:
         rows_ended = [
-            (names[one.pin.kernel_key], one.pin.author, _when(one.removed_at), one.pin.note, _knobs(one.pin.schedule))
+            (
+                *(names[one.pin.kernel_key], one.pin.author, _when(one.pin.at), _when(one.removed_at)),
+                *(one.pin.note, _knobs(one.pin.schedule)),
+            )
             for one in ended
         ]
-        lines += ["", *table_lines(("ended", "who", "when", "note", "knobs"), rows_ended, width)]
+        lines += ["", *table_lines(("ended pin of", "who", "pinned", "ended", "note", "knobs"), rows_ended, width)]
     typer.echo("\n".join(lines))
 
 
@@ -80,13 +83,17 @@ def _pin_lines(standings: list[PinStanding], width: int | None) -> list[str]:
     columns = ("kernel", "shape", "us", "best us", "standing", "gpu", "who", "when", "note", "knobs")
     rows = [
         (
-            *(one.label, one.shape, one.us, one.best_us, str(one.standing), one.gpu),
+            *(one.label, one.shape, one.us, one.best_us, _standing(one), one.gpu),
             *(one.stored.pin.author, _when(one.stored.pin.at), one.stored.pin.note, _knobs(one.stored.pin.schedule)),
         )
         for one in standings
     ]
     reasons = [line for one in standings if one.illegal for line in text_lines(_illegal_text(one), width)]
     return [*table_lines(columns, rows, width), *reasons]
+
+
+def _standing(one: PinStanding) -> str:
+    return f"stale: {one.standing}" if one.stale else str(one.standing)
 
 
 def _illegal_text(one: PinStanding) -> str:
@@ -98,8 +105,9 @@ def _pin_object(one: PinStanding) -> dict[str, object]:
     pin = one.stored.pin
     about = {"kernel": pin.kernel_key, "label": one.label, "shape": one.shape, "gpu": one.gpu}
     said = {"author": pin.author, "at": pin.at, "note": pin.note, "context": one.stored.context_key}
-    times = {"us": one.us, "best_us": one.best_us, "standing": str(one.standing), "illegal": one.illegal}
-    return {**about, **said, **times, "schedule": pin.schedule.as_dict()}
+    times = {"us": one.us, "best_us": one.best_us}
+    stands = {"standing": str(one.standing), "stale": one.stale, "illegal": one.illegal}
+    return {**about, **said, **times, **stands, "schedule": pin.schedule.as_dict()}
 
 
 def _suggestion_object(one: Suggestion, label: str) -> dict[str, object]:

@@ -15,6 +15,7 @@ from engine.deploy.pinning import (
     pin_context,
     schedules_to_try,
     suggestions_for,
+    suggestions_now,
     unpinnable_because,
     user_name,
 )
@@ -62,6 +63,7 @@ __all__ = [
     "sass_instructions",
     "schedules_to_try",
     "suggestions_for",
+    "suggestions_now",
     "unpinnable_because",
     "user_name",
 ]

@@ -16,8 +16,9 @@ from enum import StrEnum
 from engine import __version__
 from engine.codegen import acf_of, illegal_because
 from engine.deploy.controls import controls_unusable_because
+from engine.deploy.evidence import best_plain
 from engine.deploy.in_place import graph_of_run
-from engine.deploy.pinning import difference_text, in_place_of, renamed
+from engine.deploy.pinning import in_place_of, renamed, where_text
 from engine.deploy.reproducing import measuring_command
 from engine.deploy.schedule_file import FileSchedule, ScheduleFile, schedule_file_text, sorted_schedules
 from engine.ir.kernel import Kernel
@@ -153,20 +154,30 @@ def _names(store: Store, schedules: Sequence[Schedule]) -> dict[str, str]:
 
 
 def _best(store: Store, key: str, context: str) -> list[Measurement]:
-    """The best of a kernel; where it has ptxas controls, of which only the hash travels, also the best without."""
+    """What is used of a kernel alone without ptxas controls, of which only the hash travels; where the best has some,
+    that too."""
+    plain = best_plain(key, store, context, Regime.DEPLOY) or best_plain(key, store, context, Regime.RANKING)
     best = store.best_known(key, context)
-    if best is None or not acf_of(best.schedule):
-        return [best] if best is not None else []
-    without = [store.best_without_controls(key, context, regime) for regime in (Regime.DEPLOY, Regime.RANKING)]
-    return [best, *[one for one in without if one is not None][:1]]
+    controlled = best if best is not None and acf_of(best.schedule) else None
+    return [one for one in (controlled, plain) if one is not None]
 
 
 def _entry(store: Store, key: str, schedule: Schedule, context: Context) -> FileSchedule:
-    results = (store.deploy(key, schedule, context.key), store.ranking(key, schedule, context.key))
+    deploy = None if _is_overruled(store, key, schedule, context.key) else store.deploy(key, schedule, context.key)
+    results = (deploy, store.ranking(key, schedule, context.key))
     evidence = tuple(one for one in results if one is not None and _is_evidence(one))
     moments = {one.regime: store.measured_at(key, schedule, context.key, one.regime) for one in evidence}
     taken = {regime: at for regime, at in moments.items() if at is not None}
     return FileSchedule(key, schedule, context, None, evidence, taken)
+
+
+def _is_overruled(store: Store, key: str, schedule: Schedule, context: str) -> bool:
+    """Whether another finalist was chosen in turns, and only by its deploy time would this one be used. The comparison
+    stays behind, so that time does too."""
+    compared, used = store.compared(key, context), best_plain(key, store, context, Regime.DEPLOY)
+    if compared is None or used is None or acf_of(schedule):
+        return False
+    return schedule.key in compared.schedules and schedule != used.schedule
 
 
 def _is_evidence(result: Measurement) -> bool:
@@ -240,13 +251,12 @@ def _pinned(store: Store, one: FileSchedule, who: str) -> PinChange | None:
 
 def _suggestion(one: FileSchedule, here: Context | None) -> Suggestion:
     did = f"pinned by {one.pin.author or 'somebody'}" if one.pin else "measured"
-    where = difference_text(one.context, here) if here else f"on {one.context.gpu or 'an unnamed GPU'}"
     fastest = one.evidence[0] if one.evidence else None
     return Suggestion(
         one.kernel_key,
         one.schedule,
         one.context,
-        f"{did} {where}",
+        f"{did} {where_text(one.context, here)}",
         us=fastest.us if fastest else None,
         regime=str(fastest.regime) if fastest else "",
         author=one.pin.author if one.pin else "",

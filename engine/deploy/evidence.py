@@ -111,6 +111,14 @@ def fastest_deployed(kernel: Kernel, store: Store, context_key: str) -> Evidence
     return next(_measured(kernel, store, context_key, Source.DEPLOY, None), None)
 
 
+def best_plain(kernel_key: str, store: Store, context_key: str, regime: Regime) -> Measurement | None:
+    """What of a kernel alone is used without ptxas controls, by its times in a regime; None where it has none."""
+    best = store.best_without_controls(kernel_key, context_key, regime)
+    if best is None or regime is not Regime.DEPLOY:
+        return best
+    return _finalist(best, store.compared(kernel_key, context_key), store, context_key)
+
+
 def _finalist(best: Measurement, compared: Compared | None, store: Store, context_key: str) -> Measurement:
     """The finalist that was chosen when the fastest were timed in turns, if the lowest time is one of theirs."""
     if compared is None or best.schedule.key not in compared.schedules:
@@ -126,9 +134,7 @@ def _measured(
     be applied: else the fastest without them, as also where that is faster and took no part in the comparison."""
     regime = Regime.DEPLOY if source is Source.DEPLOY else Regime.RANKING
     compared = store.compared(kernel.key, context_key)
-    plain = store.best_without_controls(kernel.key, context_key, regime)
-    if plain is not None and source is Source.DEPLOY:
-        plain = _finalist(plain, compared, store, context_key)
+    plain = best_plain(kernel.key, store, context_key, regime)
     won = _confirmed(kernel, compared, store, context_key, regime)
     if compared is not None and won is not None and won.us is not None:
         known = plain is None or plain.us is None or plain.schedule.key in compared.schedules

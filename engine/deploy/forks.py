@@ -15,7 +15,7 @@ from engine.deploy.fitting import fitted, program_key
 from engine.deploy.walking import walk_forks
 from engine.ir.plan import Grouping, Program
 from engine.prior import Prior
-from engine.store import BadRow, RecordedGrouping, Store
+from engine.store import RecordedGrouping, Store
 from engine.vocabulary import Option, Regime, Schedule, Target
 
 
@@ -116,15 +116,11 @@ def recorded_groupings(program: Program, store: Store, context_key: str) -> Iter
     for run in store.runs():
         if run.context_key != context_key:
             continue
-        try:
-            recorded = store.program(run.id).graph
-        except BadRow as error:
-            store.leave_out(error)
-            continue
-        if program_key(recorded) != key:
+        read = store.readable_program(run.id)
+        if read is None or program_key(read.graph) != key:
             continue
         for row in store.recorded_groupings(run.id):
-            grouping = fitted(row.grouping, recorded, program.graph)
+            grouping = fitted(row.grouping, read.graph, program.graph)
             if grouping is not None:
                 yield replace(row, grouping=grouping)
 

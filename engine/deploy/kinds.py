@@ -19,11 +19,18 @@ import torch
 from torch import nn
 
 from engine.capture.folders import STANDARD, in_packages
-from engine.deploy.watching import ABSENT
+from engine.deploy.watching import ABSENT, raw
 
+_NUMPYS = frozenset(np.sctypeDict.values()) - {np.object_, np.void}
+"""Classes of NumPy's values; a void is a row of an array, which can change."""
 PLAIN = frozenset(
-    {int, bool, str, types.NoneType, bytes, torch.dtype, torch.device, torch.layout, torch.memory_format, range, slice}
+    {
+        *(int, bool, float, complex, str, types.NoneType, bytes, range, slice),
+        *(torch.dtype, torch.device, torch.layout, torch.memory_format),
+        *_NUMPYS,
+    }
 )
+"""Classes whose objects count by their value."""
 _PLAIN_TENSORS = frozenset({torch.Tensor, nn.Parameter})
 """Classes of tensors that do what torch's operations say."""
 _LIBRARIES = frozenset({"torch", "numpy", "triton", *sys.stdlib_module_names}) - {"__main__"}
@@ -71,6 +78,8 @@ class Same:
 
 def bits(value: object) -> object:
     """A plain value so that two are equal only if they compute the same: -0.0 isn't 0.0, and NaN is itself."""
+    if isinstance(value, np.generic):
+        return raw(value)
     if isinstance(value, float):
         return struct.pack("<d", value)
     if isinstance(value, complex):

@@ -60,7 +60,7 @@ class Looking:
     def _look(self, value: Any, name: str) -> None:
         """Mark a value, and note it to be entered later if it is seen for the first time."""
         kind = type(value)
-        if kind in PLAIN or kind is float or kind is complex:
+        if kind in PLAIN:
             self.marks.append(kind)
             self.marks.append(bits(value))
             return

@@ -7,6 +7,8 @@ kernel it is a suggestion: it is shown with the reason, tried first by the next 
 from __future__ import annotations
 
 import getpass
+from collections.abc import Iterable
+from dataclasses import replace
 
 from engine.codegen import FAMILIES, KernelSource, illegal_because, render
 from engine.deploy.controls import controls_unusable_because
@@ -85,28 +87,82 @@ def difference_text(origin: Context, here: Context) -> str:
     return ", ".join(parts)
 
 
+def where_text(origin: Context, here: Context | None) -> str:
+    """Where a schedule comes from, as what differs from here; the GPU alone where nothing is known of here."""
+    return difference_text(origin, here) if here else f"on {origin.gpu or 'an unnamed GPU'}"
+
+
+def suggestions_now(store: Store) -> tuple[Suggestion, ...]:
+    """What came from elsewhere, with the reasons why each decides nothing in the context that its kernel is in now.
+
+    What came before the database was in the context that it is from: without the rows that were timed or pinned there
+    since, as these are what they were elsewhere. Raises StoreError.
+    """
+    run = store.latest_run()
+    contexts = {context.key: context for context in store.contexts()}
+    found = []
+    for one in store.suggestions():
+        own = store.kernel_contexts(one.kernel_key)
+        here = contexts.get(own[0][0] if own else run.context_key if run else "")
+        if not _is_known(one, store, here):
+            found.append(_as_of(one, here, contexts.values()))
+    return tuple(found)
+
+
+def _is_known(one: Suggestion, store: Store, here: Context | None) -> bool:
+    """Whether it is from here, and is timed, failed or pinned here by now."""
+    if here is None or one.origin != here:
+        return False
+    place = (one.kernel_key, one.schedule, here.key)
+    pin = in_place_of(store, one.kernel_key, here.key)
+    pinned = pin is not None and pin.pin.schedule == one.schedule
+    return pinned or store.ranking(*place) is not None or store.deploy(*place) is not None
+
+
+def _as_of(one: Suggestion, here: Context | None, contexts: Iterable[Context]) -> Suggestion:
+    """The suggestion with a reason that names this context, not another one of this database that it came to."""
+    if here is None:
+        return one
+    texts = (where_text(one.origin, other) for other in (*contexts, None))
+    before = next((text for text in texts if text and one.reason.endswith(text)), "")
+    did = one.reason.removesuffix(before).rstrip()
+    if one.origin == here:
+        return replace(one, reason=f"{did} on this GPU with these versions, but not in this database")
+    return replace(one, reason=f"{did} {where_text(one.origin, here)}") if before else one
+
+
 def suggestions_for(kernel: Kernel, store: Store, context_key: str) -> tuple[Suggestion, ...]:
     """Legal schedules from elsewhere for a kernel, each once: pins of other contexts, then what was imported, then pins
     of the same kernel for other shapes. `reason` says why each decides nothing here. Raises StoreError.
     """
     here = store.context(context_key)
+    imported = [one for one in store.suggestions(kernel.key) if not _is_known(one, store, here)]
+    return _legal_suggestions(kernel, store, here, imported)
+
+
+def _legal_suggestions(
+    kernel: Kernel, store: Store, here: Context | None, imported: Iterable[Suggestion]
+) -> tuple[Suggestion, ...]:
     if here is None or kernel.foreign is not None:
         return ()
     elsewhere, shapes = _pins_elsewhere(kernel, store, here)
-    target = store.target(context_key)
+    target = store.target(here.key)
+    contexts = store.contexts()
     found: dict[str, Suggestion] = {}
-    for one in (*elsewhere, *store.suggestions(kernel.key), *shapes):
+    for one in (*elsewhere, *(_as_of(one, here, contexts) for one in imported), *shapes):
         if illegal_because(kernel, one.schedule, target) is None:
             found.setdefault(one.schedule.key, one)
     return tuple(found.values())
 
 
 def schedules_to_try(kernel: Kernel, store: Store, context_key: str) -> tuple[Schedule, ...]:
-    """What a search of the kernel should try first: its pin here, then the suggestions. Raises StoreError."""
+    """What a search of the kernel should try first: its pin here, then the suggestions, also those that were timed here
+    since: a search that runs again walks the same path. Raises StoreError.
+    """
     stored = in_place_of(store, kernel.key, context_key)
     pinned = [stored.pin.schedule] if stored is not None else []
-    suggested = [one.schedule for one in suggestions_for(kernel, store, context_key)]
-    return tuple(dict.fromkeys([*pinned, *suggested]))
+    suggested = _legal_suggestions(kernel, store, store.context(context_key), store.suggestions(kernel.key))
+    return tuple(dict.fromkeys([*pinned, *(one.schedule for one in suggested)]))
 
 
 def _pins_elsewhere(kernel: Kernel, store: Store, here: Context) -> tuple[list[Suggestion], list[Suggestion]]:

@@ -334,7 +334,7 @@ class Reach(Looking):
             self._object(value, name)
 
     def _bytes(self, value: Any, name: str) -> None:
-        if type(value) not in BYTES and not isinstance(value, np.generic):
+        if type(value) not in BYTES:
             self._refuse_kind(value, "")
             return
         size = value.nbytes if isinstance(value, np.ndarray | memoryview) else len(raw(value))

@@ -9,7 +9,6 @@ import types
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 
@@ -53,10 +52,9 @@ class Record:
             self._hold_all(name, value)
 
     def content(self, name: str, value: Any) -> None:
-        """Something that counts by the bytes in it. A number of NumPy's can't change."""
+        """Something that counts by the bytes in it."""
         self.watch.add_bytes(value)
-        if not isinstance(value, np.generic):
-            self._hold_all(name, value)
+        self._hold_all(name, value)
 
     def slot(self, value: object, slot: str) -> None:
         """An attribute that lies in no dictionary."""

@@ -218,11 +218,11 @@ def _has_the_same(known: tuple[functools._lru_cache_wrapper[Any], list[object], 
 
 
 def raw(item: Any) -> bytes:
-    """The bytes of an array, a bytearray or a memoryview, with its shape and type; of a stream in memory, where it
-    stands besides."""
+    """The bytes of an array, a value of NumPy's, a bytearray or a memoryview, with shape and type; of a stream in
+    memory, where it stands besides."""
     if isinstance(item, io.StringIO | io.BytesIO):
         state: Any = () if item.closed else item.__getstate__()
         return repr(state[:3]).encode("utf-8", "surrogatepass")
-    if isinstance(item, np.ndarray):
+    if isinstance(item, np.ndarray | np.generic):
         return f"{item.dtype.str}{item.shape}".encode() + item.tobytes()
     return bytes(item)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from engine.events import Compared, ComparedInPlace, ControlsChecked, Event, GroupingsExplored
 from engine.ir.kernel import Kernel
@@ -14,7 +15,7 @@ from engine.store import acf, candidates, forbidden, pins, reads, sampled
 from engine.store.acf import StoredControls
 from engine.store.acts import LATEST, StoredAct, acts
 from engine.store.candidates import Candidate, CandidateQuery
-from engine.store.comparisons import comparison_in_place, comparisons_in_place, controls_checked, latest_comparison
+from engine.store.comparisons import LatestComparisons, comparison_in_place, comparisons_in_place, controls_checked
 from engine.store.connection import Connection
 from engine.store.errors import BadRow
 from engine.store.failures import FailureCluster, failure_clusters
@@ -31,6 +32,8 @@ from engine.store.sampled import Sampled
 from engine.store.suggestions import Suggestion, suggestions
 from engine.vocabulary import Context, Measurement, Regime, Schedule, Target, Timing
 
+T = TypeVar("T")
+
 
 class Answers:
     """The questions that a `Store` answers.
@@ -42,6 +45,7 @@ class Answers:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._known_plans: set[bytes] = set()
+        self._comparisons = LatestComparisons(connection)
 
     @property
     def path(self) -> Path:
@@ -100,7 +104,7 @@ class Answers:
 
     def compared(self, kernel_key: str, context_key: str) -> Compared | None:
         """How the kernel's finalists compared when they were last timed in turns in this context."""
-        return latest_comparison(self._connection, kernel_key, context_key)
+        return self._comparisons.of(kernel_key, context_key)
 
     def compared_in_place(self, graphs: str, context_key: str) -> ComparedInPlace | None:
         """How whole graphs that differ in one kernel's schedule compared, when these were last timed in turns."""
@@ -179,6 +183,17 @@ class Answers:
     def kernel(self, key: str) -> Kernel:
         """Raises StoreError if it isn't there, BadRow if its body is not a verified kernel with this key."""
         return reads.kernel(self._connection, key)
+
+    def readable_kernel(self, key: str) -> Kernel | None:
+        """None for one whose body can't be read, which is left out. Raises StoreError if it isn't there."""
+        return self._readable(self.kernel, key)
+
+    def readable_program(self, run: str) -> Program | None:
+        """None for one that can't be read, which is left out. Raises StoreError if there is no such run."""
+        return self._readable(self.program, run)
+
+    def _readable(self, read: Callable[[str], T], key: str) -> T | None:
+        return next(self._connection.readable((key,), read), None)
 
     def runs(self) -> tuple[StoredRun, ...]:
         """Oldest first."""

@@ -10,12 +10,14 @@ from engine.store.connection import Connection
 from engine.store.event_rows import read_event
 from engine.vocabulary import Schedule, Verdict
 
-_LATEST = (
+_OF_CONTEXT = (
     "SELECT event.seq, event.at, event.kind, event.body FROM run JOIN event ON event.run = run.id "
     "WHERE run.context_key = ? AND event.kind = ? "
-    "AND CASE WHEN json_valid(event.body) THEN json_extract(event.body, ?) END = ? "
+    "AND CASE WHEN json_valid(event.body) THEN {} END "
     "ORDER BY event.at DESC, event.seq DESC"
 )
+_EVERY = _OF_CONTEXT.format("1")
+_LATEST = _OF_CONTEXT.format("json_extract(event.body, ?) = ?")
 
 
 _TRIED = ComparedInPlace.__name__
@@ -28,14 +30,32 @@ def controls_checked(connection: Connection, run: str) -> ControlsChecked | None
     return event if isinstance(event, ControlsChecked) else None
 
 
-def latest_comparison(connection: Connection, kernel_key: str, context_key: str) -> Compared | None:
-    """The newest comparison of the kernel in this context, of any run; None if there was none, or it is not whole.
+class LatestComparisons:
+    """The newest comparison of each kernel in a context, of any run. A look goes through whole journals, so one answers
+    for all kernels until something is written."""
 
-    Raises StoreError when the database can't be read.
-    """
-    asked = (context_key, Compared.__name__, "$.kernel", kernel_key)
-    event = connection.first_readable(_LATEST, asked, read_event)
-    return event if isinstance(event, Compared) and _is_whole(event, event.chosen) else None
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._seen: object = None
+        self._by_context: dict[str, dict[str, Compared]] = {}
+
+    def of(self, kernel_key: str, context_key: str) -> Compared | None:
+        """None if there was none, or the newest is not whole. Raises StoreError when the database can't be read."""
+        seen = self._connection.data_version(), self._connection.db.conn.total_changes
+        if seen != self._seen:
+            self._seen, self._by_context = seen, {}
+        if context_key not in self._by_context:
+            self._by_context[context_key] = self._read(context_key)
+        event = self._by_context[context_key].get(kernel_key)
+        return event if event is not None and _is_whole(event, event.chosen) else None
+
+    def _read(self, context_key: str) -> dict[str, Compared]:
+        rows = self._connection.rows(_EVERY, (context_key, Compared.__name__))
+        newest: dict[str, Compared] = {}
+        for event in self._connection.readable(rows, read_event):
+            if isinstance(event, Compared):
+                newest.setdefault(event.kernel, event)
+        return newest
 
 
 def comparisons_in_place(connection: Connection, run: str) -> tuple[ComparedInPlace, ...]:

@@ -28,6 +28,7 @@ from engine.store.errors import (
     explain,
     is_full,
     is_no_text,
+    no_room,
 )
 from engine.store.guest import Seen, has_log_and_index, is_guest, log_of, seen_now, take_back_log
 from engine.store.known_schema import check_owner, check_tables, known_version
@@ -48,7 +49,7 @@ WORD_S = 0.8
 MOST_LEFT_OUT = 1000
 """Sentences about rows that can't be read that are kept: nobody reads more."""
 
-_CLOSED, _FULL = "read-only folder", "full disk"
+_CLOSED, _FULL, _NO_INDEX = "read-only folder", "full disk", "no room for its index"
 COPY_TRIES = 20
 """How often a copy is begun anew as the file was written meanwhile."""
 _ROLLBACK = b"\1\1"
@@ -253,6 +254,9 @@ def _wait_at_most(connection: sqlite3.Connection, seconds: float) -> None:
 
 
 def _open_writer(path: Path, waiting: Callable[[], None] | None) -> Connection:
+    """On a full disk nothing is begun: SQLite would leave an empty file, or an empty log and a broken index, behind."""
+    if is_full(path) and not has_log_and_index(path):
+        raise no_room(path)
     db = _connect(path, "mode=rwc", waiting)
     try:
         check_owner(db, path, read_only=False)
@@ -279,6 +283,8 @@ def _open_reader(path: Path) -> Connection:
     except sqlite3.OperationalError as error:
         if is_full(path, error):
             return _open_frozen(path, _FULL)
+        if str(error.sqlite_errorname).startswith("SQLITE_IOERR_SHM"):  # a quota, of which the free space says nothing
+            return _open_frozen(path, _NO_INDEX)
         if not _is_shut(error):
             raise
     return _open_frozen(path)

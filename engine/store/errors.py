@@ -100,7 +100,7 @@ def explain(error: Exception, path: Path, *, reading: bool = False) -> StoreErro
     if is_no_text(error):
         return damaged(path, "a text in it is no UTF-8")
     if isinstance(error, sqlite3.Error) and is_full(path, error):
-        return _full(path)
+        return no_room(path)
     if name.startswith("SQLITE_NOTADB"):
         return no_database(path)
     if name.startswith("SQLITE_CORRUPT"):
@@ -136,7 +136,7 @@ def unreadable(path: Path | str, what: str = "") -> StoreUnreadable:
 
 def _explain_os(error: OSError, path: Path, *, reading: bool) -> StoreError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return _full(path)
+        return no_room(path)
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         where = error.filename or path
         if reading:
@@ -166,9 +166,10 @@ def damaged(path: Path, what: str) -> StoreDamaged:
     return StoreDamaged(f"{path} is damaged ({what})", *advice)
 
 
-def _full(path: Path) -> StoreFull:
+def no_room(path: Path) -> StoreFull:
+    """The error of a database on a full disk."""
     return StoreFull(
-        f"no space left on the disk of {path}; everything measured before is kept, free some space and run it again"
+        f"no space left on the disk of {path}; everything measured before is kept, free some space and do it again"
     )
 
 

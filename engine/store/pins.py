@@ -82,8 +82,11 @@ class PinStanding:
 
     @property
     def stale(self) -> bool:
-        """Whether to tune its kernel again may change it: it was overtaken, or isn't measured as it is."""
-        return self.standing not in (Standing.OK, Standing.SLOWER)
+        """Whether it was overtaken since, beyond noise, or is of other versions or chips than the newest run.
+
+        One without a time, failed or illegal was never true of this machine; one that was known to be slower is meant.
+        """
+        return self.standing in (Standing.FASTER, Standing.OTHER_CONTEXT)
 
 
 def put_pin(connection: Connection, pin: Pin, context_key: str) -> PinChange:

@@ -45,6 +45,7 @@ def values() -> dict[str, Any]:
         "negative bit": (lambda a: a * 2.0, [(imaginary.imag,), (imaginary.conj().imag,), (imaginary.imag,)]),
         "literals": (lambda a: a * torch.tensor([1.0, 2.0, 3.0, 4.0]), [(x,), (x,)]),
         "an array's memory": (lambda a: a * torch.from_numpy(ARRAY), [(x,), (x,)]),
+        "NumPy's": (_by_its_number, [(x, 0), (x, 1), (x, 0), (x, 2)]),
         "hidden": (lambda a: a * globals()["".join(("HID", "DEN"))], [(x,), (x,)]),
     }
     found = {}
@@ -56,6 +57,14 @@ def values() -> dict[str, Any]:
             right = all(_same_bits(result, function(*args)) for result, args in zip(results, calls, strict=True))
             found[name] = {"right": right, "builds": call.call.builds, "said": said}
     return found
+
+
+NUMBERS = (np.int64(-2), np.float32(3.0), np.bool_(True))
+
+
+def _by_its_number(a: torch.Tensor, which: int) -> torch.Tensor:
+    """Times a number of NumPy's that it reaches."""
+    return a * NUMBERS[which]
 
 
 def in_python() -> dict[str, Any]:

@@ -12,9 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engine.deploy import BadScheduleFile, Carried, export_schedules, read_schedule_file, receive_schedules
+from engine.deploy.evidence import fastest_deployed
 from engine.store import Store
 from engine.vocabulary import Regime, Schedule
-from tests.deploy.samples import HERE, OLDER, THERE, fill, matmul, relu, schedules
+from tests.deploy.controlled_samples import FAST, SECOND, THIRD, tuned
+from tests.deploy.samples import HERE, OLDER, THERE, fill, matmul, relu, result, schedules
 
 
 def exported(path: Path, what: Carried = Carried.BOTH, kernel: str = "") -> dict[str, Any]:
@@ -82,6 +84,38 @@ def test_what_leaves(tmp_path: Path, what: Carried, count: int) -> None:
         store.record_pin(relu().key, schedules(relu(), 4)[2], HERE.key, author="ana")
     assert len(exported(source, what)["schedules"]) == count
     assert len(exported(source, what, "RELU")["kernels"]) == 1
+
+
+def used(path: Path) -> tuple[Schedule, float | None] | None:
+    with Store.open(path, read_only=True) as store:
+        found = fastest_deployed(matmul(), store, HERE.key)
+    return (found.schedule, found.us) if found is not None else None
+
+
+@pytest.mark.parametrize("pinned", [False, True])
+@pytest.mark.parametrize("what", [Carried.BEST, Carried.BOTH])
+def test_the_finalist_that_was_chosen_in_turns_is_used_where_the_file_is_read(
+    tmp_path: Path, what: Carried, pinned: bool
+) -> None:
+    with Store.open(tmp_path / "a.db") as store:
+        tuned(store, HERE, [(FAST, 9.0), (SECOND, 9.1), (THIRD, 9.2)], SECOND)
+        if pinned:
+            store.record_pin(matmul().key, FAST, HERE.key, author="ana")
+    with Store.open(tmp_path / "b.db") as store:
+        store.record_context(HERE)
+    assert used(tmp_path / "a.db") == (SECOND, 9.1)
+    received(tmp_path / "b.db", exported(tmp_path / "a.db", what))
+    assert used(tmp_path / "b.db") == (SECOND, 9.1)
+
+
+def test_one_that_is_faster_than_all_that_were_timed_in_turns_is_used_in_both(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "a.db") as store:
+        tuned(store, HERE, [(FAST, 9.0), (SECOND, 9.1)], SECOND)
+        store.record_measurement(result(matmul(), THIRD, 8.0, HERE, Regime.DEPLOY), run=store.runs()[0].id)
+    with Store.open(tmp_path / "b.db") as store:
+        store.record_context(HERE)
+    received(tmp_path / "b.db", exported(tmp_path / "a.db"))
+    assert used(tmp_path / "a.db") == used(tmp_path / "b.db") == (THIRD, 8.0)
 
 
 def test_an_illegal_schedule_or_an_edited_body_is_left_out_and_said(tmp_path: Path) -> None:

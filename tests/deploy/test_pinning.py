@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,18 +10,24 @@ import pytest
 
 from engine.codegen import render
 from engine.deploy import (
+    Carried,
     SilentFallbackError,
     check_source_built,
     completed_schedule,
     difference_text,
+    export_schedules,
     pin_context,
+    read_schedule_file,
+    receive_schedules,
     schedules_to_try,
     suggestions_for,
+    suggestions_now,
     unpinnable_because,
 )
 from engine.knobs import BadKnobs
 from engine.store import Store, StoreError, Suggestion
-from engine.vocabulary import Schedule, Target
+from engine.vocabulary import Context, Schedule, Target
+from tests.deploy.controlled_samples import tuned
 from tests.deploy.samples import HERE, OLDER, THERE, fill, matmul, relu, schedules
 
 
@@ -93,6 +100,50 @@ def test_pins_of_other_contexts_and_shapes_are_suggestions(tmp_path: Path) -> No
         "pinned by cy for 512x512x512 float32, not 256x256x256 float32",
     ]
     assert tried == (mine, older, imported, shape)
+
+
+def test_a_suggestion_whose_context_is_here_becomes_what_it_was_there(tmp_path: Path) -> None:
+    """From elsewhere; from here, and to be tried; then timed or pinned here, and no suggestion any more."""
+    kernel = matmul()
+    timed, pinned, left = schedules(kernel, 3)
+    source, path = tmp_path / "a.db", tmp_path / "b.db"
+    tuned_in(source, THERE, timed)
+    with Store.open(source) as store:
+        for schedule in (pinned, left):
+            store.record_pin(kernel.key, schedule, THERE.key, author="ana")
+            document = json.loads(export_schedules(store, "", Carried.BOTH, "emmy export").text)
+            fill(path)
+            with Store.open(path) as other:
+                receive_schedules(other, read_schedule_file(document, "file.json"), "bo")
+    assert reasons(path) == {
+        timed: "measured on NVIDIA B200, not NVIDIA H200",
+        pinned: "pinned by ana on NVIDIA B200, not NVIDIA H200",
+        left: "pinned by ana on NVIDIA B200, not NVIDIA H200",
+    }
+    tuned_in(path, replace(THERE, torch="2.12.0"), schedules(kernel, 4)[3])
+    assert reasons(path)[left] == "pinned by ana with torch 2.13.0, not 2.12.0"
+    tuned_in(path, THERE, schedules(kernel, 4)[3])
+    here = "on this GPU with these versions, but not in this database"
+    assert reasons(path) == {timed: f"measured {here}", pinned: f"pinned by ana {here}", left: f"pinned by ana {here}"}
+    with Store.open(path) as store:
+        before = schedules_to_try(kernel, store, THERE.key)
+        store.record_pin(kernel.key, pinned, THERE.key, author="bo")
+    tuned_in(path, THERE, timed)
+    assert reasons(path) == {left: f"pinned by ana {here}"}
+    with Store.open(path) as store:
+        found = suggestions_for(kernel, store, THERE.key)
+        assert [one.schedule for one in found if one.origin == THERE] == [left]
+        assert set(schedules_to_try(kernel, store, THERE.key)) == set(before)
+
+
+def reasons(path: Path) -> dict[Schedule, str]:
+    with Store.open(path, read_only=True) as store:
+        return {one.schedule: one.reason for one in suggestions_now(store)}
+
+
+def tuned_in(path: Path, context: Context, schedule: Schedule) -> None:
+    with Store.open(path) as store:
+        tuned(store, context, [(schedule, 5.0)], None)
 
 
 def test_the_difference_of_two_contexts() -> None:

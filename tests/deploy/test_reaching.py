@@ -80,7 +80,7 @@ def by_kernels_but_for_what_none_can_read(one: dict[str, Any], changes: list[str
     assert all("negates or conjugates" in said for said in one["said"])
 
 
-VALUES = {"zeros": 2, "NaN": 1, "negative bit": 2, "literals": 1, "an array's memory": 1, "hidden": 1}
+VALUES = {"zeros": 2, "NaN": 1, "negative bit": 2, "literals": 1, "an array's memory": 1, "hidden": 1, "NumPy's": 3}
 
 
 @pytest.mark.parametrize("what", VALUES)
@@ -162,6 +162,42 @@ def test_an_item_of_a_container_counts_by_its_bits(holder: str, old: float, new:
     assert guard.state() == before
     held[key] = new
     assert guard.state() != before
+
+
+NUMPYS: list[tuple[np.generic, np.generic]] = [
+    (np.int64(-1), np.int64(-2)),
+    (np.int64(5), np.int64(6)),
+    (np.int8(0), np.int64(0)),
+    (np.uint16(1), np.uint16(2)),
+    (np.bool_(True), np.bool_(False)),
+    (np.float16(1.5), np.float16(2.5)),
+    (np.float32(0.0), np.float32(-0.0)),
+    (np.float64(1.0), np.float64("nan")),
+    (np.longdouble(1.0), np.longdouble(2.0)),
+    (np.complex64(1j), np.complex64(2j)),
+    (np.complex128(1.0), np.complex128(1j)),
+    (np.datetime64("2020-01-01"), np.datetime64("2020-01-01T00")),
+    (np.timedelta64(1, "s"), np.timedelta64(1, "m")),
+    (np.str_("a\u00e9"), np.str_("a\u00e8")),
+    (np.bytes_(b"a"), np.bytes_(b"b")),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), NUMPYS, ids=lambda value: repr(value))
+def test_a_value_of_numpys_counts_by_its_bytes_and_its_type(old: np.generic, new: np.generic) -> None:
+    held = [old]
+    guard = Guard(lambda x: x if held[0] is None else x + 1)
+    before = guard.state()
+    assert not before.problem
+    held[0] = copy.copy(old)
+    assert guard.state() == before
+    held[0] = new
+    assert guard.state() != before
+    assert (typed(old) == typed(copy.copy(old)), typed(old) == typed(new)) == (True, False)
+
+
+class Numbered(np.float64):
+    """A number of NumPy's with attributes of its own."""
 
 
 def test_an_attribute_that_no_code_names_doesnt_count() -> None:
@@ -337,6 +373,8 @@ UNWATCHABLE: dict[str, tuple[Any, str]] = {
     "a future": (Future(), "a Future (held)"),
     "memory of C's": (ctypes.c_float(2.0), "a c_float (held)"),
     "an array of its own class": (np.ones(2).view(Marked), "a Marked"),
+    "a number of its own class": (Numbered(1.0), "a Numbered"),
+    "a row of an array": (np.zeros(1, dtype=[("a", "f4")])[0], "a void"),
     "a context variable": (contextvars.ContextVar("held"), "a ContextVar (held)"),
     "a sparse tensor": (torch.eye(3).to_sparse(), "of the kind sparse_coo (held)"),
     "a tensor of its own class": (torch.eye(3).as_subclass(type("Own", (torch.Tensor,), {})), "of the kind Own (held)"),

@@ -46,7 +46,7 @@ def test_the_command_measures_exactly_this_schedule(store: Store) -> None:
 
 def test_what_a_program_deploys_is_timed_and_anything_else_is_timed_against_it(store: Store) -> None:
     """Also where a finalist chosen in turns or one that won in the whole graph deploys, not the lowest time."""
-    not_the_fastest = 0
+    others = not_the_fastest = 0
     for run in {run.target: run for run in store.runs()}.values():
         target = store.target(run.context_key)
         chosen = deployment(store.program(run.id), store, run.context_key, target, ColdModel())
@@ -54,12 +54,15 @@ def test_what_a_program_deploys_is_timed_and_anything_else_is_timed_against_it(s
             best = store.best(key, run.context_key, Regime.DEPLOY)
             if best is None or store.launching_runs(key, run.context_key).get(run.target) != run.id:
                 continue
-            for asked in {schedule, best.schedule}:
+            second = store.second_best(key, run.context_key, Regime.DEPLOY, best.schedule)
+            for asked in {schedule, best.schedule} | ({second.schedule} if second is not None else set()):
                 words = shlex.split(measuring_command(store, key, run.context_key, asked, ColdModel()))
                 if words[3] == run.target:
                     assert ("--bench" in words) == (asked == schedule)
-                    not_the_fastest += asked != schedule
-    assert not_the_fastest >= 2
+                    others += asked != schedule
+                    not_the_fastest += asked != schedule and asked == best.schedule
+    assert not_the_fastest
+    assert others > 10
 
 
 def test_what_no_program_launches_has_none(store: Store) -> None:

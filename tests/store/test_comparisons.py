@@ -53,6 +53,18 @@ def test_the_newest_comparison_of_the_context_is_known(tmp_path: Path) -> None:
     assert theirs.chosen == COMPARED.schedules[0]
 
 
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_comparison_that_is_written_later_is_seen(tmp_path: Path, elsewhere: bool) -> None:
+    path = tmp_path / "t.db"
+    with Store.open(path) as store, Store.open(path) as other:
+        writer = other if elsewhere else store
+        run = run_in(writer, OURS, matmul_program())
+        for at in (10.0, 11.0):
+            assert store.compared("k2", OURS.key) is None
+            writer.record_events(run, [replace(COMPARED, at=at)])
+            assert store.compared("k1", OURS.key) == replace(COMPARED, at=at)
+
+
 @pytest.mark.parametrize(
     "broken",
     [

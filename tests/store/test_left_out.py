@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engine.events import GroupingsExplored, Measured, RunState
-from engine.store import LeftOut, Store, Suggestion, unlike
+from engine.store import LeftOut, Store, StoreError, Suggestion, unlike
 from engine.vocabulary import Regime, Timing, Verdict
 
 NO_TIMES = st.one_of(
@@ -166,6 +166,23 @@ def test_the_rest_is_found_without_the_row(base: Path, tmp_path: Path, statement
     assert "the rest of the database is fine" in said
     assert after.pop(table) == before.pop(table) - 1
     assert after == before
+
+
+def test_a_kernel_alone_is_none_where_it_cant_be_read(base: Path, tmp_path: Path, sample) -> None:
+    spoilt = edited(base, tmp_path, "UPDATE kernel SET body = '{' WHERE label = 'relu'")
+    with Store.open(spoilt, read_only=True) as store:
+        assert store.readable_kernel(sample.matmul.key) == sample.matmul
+        assert store.left_out == ()
+        assert store.readable_kernel(sample.relu.key) is None
+        assert len(store.left_out) == 1
+        with pytest.raises(StoreError):
+            store.readable_kernel("no such kernel")
+
+
+def test_so_is_a_program(base: Path, tmp_path: Path) -> None:
+    with Store.open(edited(base, tmp_path, "UPDATE run SET program = '{'"), read_only=True) as store:
+        assert store.readable_program(store.runs()[0].id) is None
+        assert len(store.left_out) == 1
 
 
 @pytest.mark.parametrize("spoil", ["body = '{'", "body = '[]'", "key = 'another'"])

@@ -102,6 +102,13 @@ def test_undoing_every_act_backwards_restores_every_state(tmp_path_factory, samp
             assert schedules_in_force(store) == state
 
 
+def test_stale_is_what_was_overtaken_or_is_of_another_context(store: Store, run: str, sample) -> None:
+    store.record_pin(sample.matmul.key, sample.schedule(NUM_WARPS=4), sample.context.key, author=WHO)
+    (found,) = store.pin_standings(apart)
+    stale = {standing for standing in Standing if replace(found, standing=standing).stale}
+    assert stale == {Standing.FASTER, Standing.OTHER_CONTEXT}
+
+
 def test_how_a_pin_stands(store: Store, run: str, sample) -> None:
     where = (sample.matmul.key, sample.context.key)
     for measurement in (sample.ok(10.0, NUM_WARPS=4), sample.ok(10.1, NUM_WARPS=8), sample.failed(NUM_WARPS=2)):

@@ -6,6 +6,7 @@ import os
 import shutil
 import sqlite3
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -48,6 +49,39 @@ def test_a_full_disk_is_looked_through(small_disk: Path) -> None:
     assert sorted(os.listdir(small_disk)) == before
     with pytest.raises(StoreFull), Store.open(path) as writer:
         writer.forbid({"NUM_WARPS": 4}, family="contraction", author="ana")
+
+
+@pytest.mark.parametrize("name", ["tune.db", "new.db"])
+def test_a_writer_that_finds_a_full_disk_leaves_nothing_there(small_disk: Path, name: str) -> None:
+    Store.open(small_disk / "tune.db").close()
+    fill_up(small_disk)
+    before = sorted(os.listdir(small_disk))
+    with pytest.raises(StoreFull, match="no space left on the disk"):
+        Store.open(small_disk / name)
+    assert sorted(os.listdir(small_disk)) == before
+
+
+NO_ROOM_FOR_ME = """
+import resource, sys
+from pathlib import Path
+from engine.store import Store
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+with Store.open(Path(sys.argv[1]), read_only=True) as store:
+    print(len(store.forbidden()), store.frozen_because, store.thaws)
+"""
+
+
+def test_where_a_user_may_write_no_more_the_file_is_read_as_it_is(tmp_path: Path) -> None:
+    """As by a quota: the disk has space, and a file that this process makes gets none."""
+    path = tmp_path / "tune.db"
+    with Store.open(path) as store:
+        store.forbid({"NUM_WARPS": 4}, family="contraction", author="ana")
+    for _ in range(2):  # also beside the empty log that SQLite leaves
+        read = subprocess.run([sys.executable, "-c", NO_ROOM_FOR_ME, str(path)], capture_output=True, text=True)
+        assert (read.stdout, read.stderr) == ("1 no room for its index False\n", "")
+    with Store.open(path) as store:
+        assert len(store.forbidden()) == 1
+        assert not store.frozen
 
 
 def test_what_froze_for_a_full_disk_thaws_with_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
