@@ -15,7 +15,7 @@ class Health(Event):
     """Shares are of the run's wall time so far, 0 to 1. `respawns` counts replaced workers and compilers.
 
     `noise_us` and `noise_share` are the noise floor: what a kernel timed against itself differs by, in us and as a
-    share of its time; None until it has been measured.
+    share of its time; None until it has been measured. `missing` says what the devices do without, and why.
     """
 
     search_share: float
@@ -24,6 +24,7 @@ class Health(Event):
     respawns: int
     noise_us: float | None = None
     noise_share: float | None = None
+    missing: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -255,7 +255,7 @@ class CudaDevice:
         return DeviceHealth(
             *(self._link.busy_s, self._pool.compiling, respawns, self._noise),
             states=((self.name, sampling.state),) if sampling and sampling.state else (),
-            unsampled=(sampling.missing,) if sampling and sampling.missing else (),
+            missing=tuple(filter(None, (sampling.missing if sampling else "", self._link.missing))),
             compiles=self._pool.compiles,
             workers=self._link.states,
             respawned=self._link.respawned + self._pool.respawned,

@@ -68,9 +68,9 @@ class DeviceHealth:
     """`busy_s` is how long the benchmark worker was checking and timing, in seconds since the device opened.
 
     `noise` and `ceilings` are None until they are measured, which an open device does before its first candidate.
-    `states` holds the latest look at each GPU by the device's name, `unsampled` the reasons for those that aren't
-    looked at. `respawns` counts replaced benchmark processes; `respawned` tells of the latest replaced of any kind.
-    A spare that stands by is among `workers`, and no respawn.
+    `states` holds the latest look at each GPU by the device's name, `missing` says what the device does without, such
+    as these looks, and why. `respawns` counts replaced benchmark processes; `respawned` tells of the latest replaced of
+    any kind. A spare that stands by is among `workers`, and no respawn.
     `disk_full` says where compiles wait for space on a disk, "" while there is some.
     """
 
@@ -79,7 +79,7 @@ class DeviceHealth:
     respawns: int = 0
     noise: NoiseFloor | None = None
     states: tuple[tuple[str, GpuState], ...] = ()
-    unsampled: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
     compiles: tuple[Compiling, ...] = ()
     workers: tuple[WorkerState, ...] = ()
     respawned: tuple[Respawn, ...] = ()

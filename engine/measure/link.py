@@ -118,6 +118,16 @@ class WorkerLink:
         return working + tuple(WorkerState(device, one.child.pid, SPARE, NOBODY, now - one.since) for one in spares)
 
     @property
+    def missing(self) -> str:
+        """Why a new process takes seconds instead of a moment, as a sentence; "" where it doesn't. From any thread."""
+        why = self._stem.missing
+        return (
+            f"each new benchmark process takes seconds: what it would branch off from can't be used ({why})"
+            if why
+            else ""
+        )
+
+    @property
     def preparing(self) -> bool:
         """Whether the next spare has still to open the GPU: `prepare` wants a moment in which nothing is timed."""
         return bool(self._spares) and self._spares[0].pending

@@ -331,7 +331,7 @@ class RayDevice:
         return replace(
             health,
             states=tuple((self.name, state) for _, state in health.states),
-            unsampled=tuple(f"{self.name}: {reason}" for reason in health.unsampled),
+            missing=tuple(f"{self.name}: {reason}" for reason in health.missing),
             compiles=tuple(replace(one, number=one.number * NUMBERS_APART + apart) for one in health.compiles),
             workers=tuple(replace(one, device=self.name) for one in health.workers),
             respawned=tuple(replace(one, device=self.name) for one in health.respawned),

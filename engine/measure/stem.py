@@ -39,6 +39,7 @@ class Stem:
         self._interrupted = False
         self._bears = False
         self.missing = ""
+        """Why there is none; "" as long as there is one, and where none was asked for."""
 
     @property
     def stands(self) -> bool:
@@ -56,7 +57,8 @@ class Stem:
                 child = self._nursery.begin(self._branch, name)
             except (ChannelClosed, TimeoutError, OSError) as error:
                 self._given_up = True
-                self.missing = str(error) or f"its imports did not end within {limit_s:.0f} s"
+                if not self._interrupted:
+                    self.missing = self._why(error, limit_s)
             else:
                 self._bears = True
                 return child
@@ -109,6 +111,14 @@ class Stem:
             raise
         if "unusable" in answer:
             raise OSError(answer["unusable"])
+
+    def _why(self, error: Exception, limit_s: float) -> str:
+        if isinstance(error, TimeoutError):
+            return f"its imports did not end within {limit_s:.0f} s"
+        if isinstance(error, ChannelClosed | ConnectionError) and self._child is not None:
+            death, line = self._child.death(), self._child.last_line()
+            return f"it died of {death}" + (f" after printing: {line}" if line else "")
+        return str(error)
 
     def _branch(self, read_fd: int, write_fd: int, log_fd: int) -> _Branched:
         if self._files is None:

@@ -37,6 +37,9 @@ class Engine(Protocol):
     """The process that a session runs in, as `EngineProcess` is one; for the thread that began it."""
 
     @property
+    def pid(self) -> int: ...
+
+    @property
     def channel(self) -> Channel: ...
 
     def kill(self) -> None:
@@ -82,6 +85,12 @@ class SeparateSession:
     @property
     def state(self) -> RunState:
         return self._state
+
+    @property
+    def pid(self) -> int | None:
+        """The number of the process; None while there is none."""
+        engine = self._engine
+        return None if engine is None or self._done.is_set() else engine.pid
 
     @property
     def dropped(self) -> int:

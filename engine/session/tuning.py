@@ -111,6 +111,11 @@ class TuningSession:
         return self._state
 
     @property
+    def pid(self) -> None:
+        """It runs in this process."""
+        return None
+
+    @property
     def dropped(self) -> int:
         return self._inbox.dropped
 

@@ -280,7 +280,7 @@ class Fleet:
             respawns=sum(item.respawns for item in each),
             noise=max((item.noise for item in each if item.noise), key=lambda noise: noise.share, default=None),
             states=tuple(state for item in each for state in item.states),
-            unsampled=tuple(reason for item in each for reason in item.unsampled),
+            missing=tuple(dict.fromkeys(reason for item in each for reason in item.missing)),
             compiles=tuple({one.number: one for item in each for one in item.compiles}.values()),
             workers=tuple(state for item in each for state in item.workers),
             respawned=tuple(dict.fromkeys(one for item in each for one in item.respawned)),

@@ -20,7 +20,7 @@ class Watch:
         self._lock = threading.Lock()
         self._guards: dict[str, Guard] = {}
         self._told: dict[str, float] = {}
-        self._unsampled: set[str] = set()
+        self._missing: set[str] = set()
         self._respawned: set[Respawn] = set()
         self._compiled = False
 
@@ -36,11 +36,11 @@ class Watch:
         with self._lock:
             return list(self._warnings(states))
 
-    def unsampled(self, health: DeviceHealth) -> list[str]:
-        """Why a device is not looked at, each reason once."""
+    def missing(self, health: DeviceHealth) -> list[str]:
+        """What a device does without, each reason once."""
         with self._lock:
-            fresh = [reason for reason in dict.fromkeys(health.unsampled) if reason not in self._unsampled]
-            self._unsampled.update(fresh)
+            fresh = [reason for reason in dict.fromkeys(health.missing) if reason not in self._missing]
+            self._missing.update(fresh)
             return fresh
 
     def processes(self, health: DeviceHealth) -> list[tuple[type[Event], dict[str, Any]]]:

@@ -268,6 +268,7 @@ class Workbench:
             respawns=health.respawns,
             noise_us=health.noise.us if health.noise else None,
             noise_share=health.noise.share if health.noise else None,
+            missing=health.missing,
         )
         for kind, values in self.watch.processes(health):
             self.tell(kind, **values)
@@ -278,7 +279,7 @@ class Workbench:
             self.tell(GpuSampled, device=name, **seen)
         for sentence in self.watch.warnings(states):
             self.log(sentence, "warning")
-        for sentence in self.watch.unsampled(health):
+        for sentence in self.watch.missing(health):
             self.log(sentence)
 
     def _wait_for_room(self, disk: FullDisk) -> DeviceHealth:
