@@ -151,6 +151,11 @@ class Action:
     tabs: tuple[str, ...] = ()
 
 
+def nothing_seen(now: Now) -> str:
+    """Why there is no panel to act on."""
+    return "There is nothing to look at yet" if now.mode is None else "The terminal is too small to show anything"
+
+
 def on_tabs(
     tabs: tuple[str, ...],
     name: str,
@@ -168,8 +173,8 @@ def on_tabs(
         return now.roomy and now.mode is not None and now.tab in tabs and when(now)
 
     def explain(now: Now) -> str:
-        if now.mode is None:
-            return "There is nothing to look at yet"
+        if now.mode is None or not now.roomy:
+            return nothing_seen(now)
         if now.tab in tabs:
             return why_not(now)
         return f"It belongs to another tab: press {' or '.join(now.key(f'tab_{tab}') for tab in tabs)} first"

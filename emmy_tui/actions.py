@@ -22,6 +22,7 @@ from emmy_tui.action import (
     Group,
     Now,
     because,
+    nothing_seen,
     on_tabs,
 )
 from emmy_tui.compare_actions import COMPARE_ACTIONS
@@ -77,7 +78,6 @@ def _focus_first(now: Now) -> str:
     return f"Focus a list first: {now.key('focus_next_panel')}"
 
 
-_NOTHING = because("There is nothing to look at yet")
 _TABS = {
     LIVE: "The search as it goes",
     VARIANTS: "Every measurement of a kernel",
@@ -88,8 +88,10 @@ _TABS = {
 }
 
 ACTIONS: tuple[Action, ...] = (
-    Action("leave", ("q",), "Quit", "Quit; while a run is on, asks whether to stop it first", Group.PROGRAM, footer=1),
-    Action("help", ("question_mark", "f1"), "Help", "Every key and what it does", Group.PROGRAM, footer=25),
+    Action(
+        "leave", ("q",), "Quit", "Quit or exit; while a run is on, asks whether to stop it", Group.PROGRAM, footer=1
+    ),
+    Action("help", ("question_mark", "f1"), "Help", "All keys and what they do", Group.PROGRAM, footer=25),
     Action(
         "command_palette", ("ctrl+p",), "Cmds", "Find an action by its name", Group.PROGRAM, footer=24, palette=False
     ),
@@ -104,10 +106,10 @@ ACTIONS: tuple[Action, ...] = (
         because("This terminal can't suspend a program"),
     ),
     Action("toggle_theme", ("T",), "Theme", "Dark, light, or the terminal's own colours", Group.PROGRAM),
-    Action("picture", ("ctrl+s",), "Picture", "Write this screen to a file, as SVG and as text", Group.PROGRAM),
-    Action("jump", ("ctrl+o",), "Jump", "Focus a panel by the letter that it shows", Group.VIEW, _seen, _NOTHING),
+    Action("picture", ("ctrl+s",), "Picture", "Save a screenshot to a file, as SVG and as text", Group.PROGRAM),
+    Action("jump", ("ctrl+o",), "Jump", "Focus a panel by the letter that it shows", Group.VIEW, _seen, nothing_seen),
     *(
-        Action(f"tab_{tab}", (str(number),), tab.capitalize(), meaning, Group.VIEW, _seen, _NOTHING)
+        Action(f"tab_{tab}", (str(number),), tab.capitalize(), meaning, Group.VIEW, _seen, nothing_seen)
         for number, (tab, meaning) in enumerate(_TABS.items(), 1)
     ),
     Action(
@@ -362,6 +364,10 @@ def key_named(name: str, keys: Keys | None = None) -> str:
     return f"{palette} {action.label}".strip()
 
 
+ALSO_IN_DIALOGS = ("interrupt", "suspend_process")
+"""What a person expects of a terminal, whatever is open on the screen."""
+
+
 def bindings(belongs: Callable[[Action], bool]) -> list[BindingType]:
     """The bindings of some actions of the table. Their ids are the names, by which the config file finds them."""
     return [
@@ -370,7 +376,7 @@ def bindings(belongs: Callable[[Action], bool]) -> list[BindingType]:
             action.name,
             action.label,
             show=False,
-            priority=action.name == "interrupt",
+            priority=action.name in ALSO_IN_DIALOGS,
             id=action.name,
         )
         for action in ACTIONS

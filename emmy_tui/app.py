@@ -31,7 +31,7 @@ from emmy_tui._textual_compat import CroppedUpdate
 from emmy_tui.action import FAILURES, LIVE, TABS, Now
 from emmy_tui.actions import bindings
 from emmy_tui.database_source import count_programs
-from emmy_tui.desk import Desk
+from emmy_tui.desk import TURN_S, Desk
 from emmy_tui.driver import TerminalDriver, TerminalGone
 from emmy_tui.earlier import Earlier, close_aside
 from emmy_tui.feed import BITE_S, Feed
@@ -201,6 +201,7 @@ class EmmyApp(Leaving):
         yield self.footer
 
     def on_mount(self) -> None:
+        sys.setswitchinterval(TURN_S)
         if not self.is_headless:
             handle_signals(self.leave_now, self.action_interrupt, self._early)
         self.app_resume_signal.subscribe(self, self._resumed)

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache, partial
 from pathlib import Path
 
 from emmy_tui.run_state import Listener, is_lost, state_word
@@ -18,7 +19,7 @@ from engine.store.run_results import BestTime
 from engine.vocabulary import Regime
 
 PARTNERS = 16
-"""Runs that are looked at for one that is like another."""
+"""Runs that are looked at for one that is like another, or has one that is like it."""
 
 
 class Verdict(StrEnum):
@@ -28,6 +29,7 @@ class Verdict(StrEnum):
     B_FASTER = "B faster"
     NOISE = "within noise"
     SAME = "same time"
+    SHARED = "same measurement"
     ONLY_A = "only in A"
     ONLY_B = "only in B"
     NO_TIME = "no common time"
@@ -111,8 +113,8 @@ def _common(a: KernelResult | None, b: KernelResult | None) -> tuple[Regime | No
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which runs to compare: "" stands for the newest as A, and as B for the newest other one of A's target, or the one
-    with most of A's kernels.
+    """Which runs to compare: "" stands for the newest as A (within one database, the newest that has a kernel in common
+    with its B), and as B for the newest other one of A's target, or the one with most of A's kernels.
 
     `other` is a second database, in which the run `b` is; None: both are in the one. Where `swapped`, that run is shown
     as A, and `a` of the first database as B.
@@ -133,14 +135,14 @@ def read_comparison(choice: Choice) -> Callable[[Store], Comparison]:
         runs = measuring_runs(store)
         if not runs:
             raise StoreError("No run has measured anything yet: `emmy tune` records one, and two of them compare here.")
-        own = _side(store, next((run for run in runs if run.id == choice.a), runs[0]))
         if choice.other is None:
-            return judged_pairs(compare(own, _partner(store, runs, own, choice.b)), store, store)
+            return judged_pairs(compare(*_sides(store, runs, choice)), store, store)
+        own = _side(store, next((run for run in runs if run.id == choice.a), runs[0]))
         with Store.open(choice.other, read_only=True) as second:
             theirs = measuring_runs(second)
             if not theirs:
                 raise StoreError(f"{choice.other} holds no run that measured anything.")
-            partner = _partner(second, theirs, own, choice.b)
+            partner = _partner(partial(_side, second), theirs, own, choice.b)
             if choice.swapped:
                 return judged_pairs(compare(partner, own), second, store)
             return judged_pairs(compare(own, partner), store, second)
@@ -166,18 +168,32 @@ def listed_runs(store: Store, now: float, followed: str = "", *, lost: bool = Fa
     return found
 
 
-def _partner(store: Store, runs: Sequence[StoredRun], a: Side, wanted: str) -> Side:
+def _sides(store: Store, runs: Sequence[StoredRun], choice: Choice) -> tuple[Side, Side]:
+    """Both in one database. Programs with nothing in common say nothing, so that A, where no run is asked for, is the
+    newest of the last ones that has a kernel in common with its B."""
+    side = cache(partial(_side, store))
+    own = side(next((run for run in runs if run.id == choice.a), runs[0]))
+    first = own, _partner(side, runs, own, choice.b)
+    if choice.a or choice.b or _common_kernels(*first):
+        return first
+    others = ((side(run), _partner(side, runs, side(run), "")) for run in runs[1:PARTNERS])
+    return next((pair for pair in others if _common_kernels(*pair)), first)
+
+
+def _common_kernels(a: Side, b: Side) -> int:
+    return len({result.kernel for result in a.kernels} & {result.kernel for result in b.kernels})
+
+
+def _partner(side: Callable[[StoredRun], Side], runs: Sequence[StoredRun], a: Side, wanted: str) -> Side:
     """The run that is asked for, else the newest other one of A's target, else of the newest others the one that tuned
-    most of A's kernels."""
+    most of A's kernels. Raises StoreError where there is no other."""
     others = [run for run in runs if run.id != a.run.id]
     named = [run for run in runs if run.id == wanted] or [run for run in others if run.target == a.run.target]
     if named:
-        return _side(store, named[0])
+        return side(named[0])
     if not others:
         raise StoreError("There is one run only: tune again, or take the second one from another database.")
-    kernels = {result.kernel for result in a.kernels}
-    sides = [_side(store, run) for run in others[:PARTNERS]]
-    return max(sides, key=lambda side: len(kernels & {result.kernel for result in side.kernels}))
+    return max(map(side, others[:PARTNERS]), key=partial(_common_kernels, a))
 
 
 def _side(store: Store, run: StoredRun) -> Side:

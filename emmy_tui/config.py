@@ -95,14 +95,16 @@ def read_config(path: Path | None, environ: Mapping[str, str], actions: Mapping[
 
 def _read(file: Path, *, must_exist: bool) -> dict[str, Any]:
     try:
-        return tomllib.loads(read_regular(file, LARGEST_BYTES).decode("utf-8"))
+        return tomllib.loads(read_regular(file, LARGEST_BYTES).decode("utf-8-sig"))  # some editors put a mark before it
     except FileNotFoundError:
         if must_exist:
             raise BadConfig(f"there is no config file {file}; --print-config writes one to begin with") from None
         return {}
     except OSError as error:
         raise BadConfig(f"the config file {file} can't be read: {error.strerror or error}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError:
+        raise BadConfig(f"the config file {file} is no UTF-8 text, which TOML is: save it as that") from None
+    except tomllib.TOMLDecodeError as error:
         raise BadConfig(f"the config file {file} is no TOML: {error}") from None
 
 

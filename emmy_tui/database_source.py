@@ -12,6 +12,7 @@ from pathlib import Path
 from emmy_tui.known import Known, KnownKernels, Rows
 from emmy_tui.run_state import GONE_S, heard_at
 from emmy_tui.source import ENDED, Again, Anew, Mode
+from emmy_tui.stopped import stopped_words, stopped_writer
 from engine.events import Event, Logged, RunStarted, RunState, StateChanged
 from engine.store import LeftOut, Store, StoredRun, StoreError, unwritable_because
 
@@ -22,6 +23,8 @@ POLL_S = 0.2
 NEW_RUN_S = 1.0
 SILENT_S = 60.0
 """A run that isn't paused writes how its devices are every second or so: a minute without a word is worth a badge."""
+STOPPED_S = 3.0
+"""Without a word for so long, the writer may have been stopped by a signal; how often that is looked at, too."""
 RETRY_S = (1.0, 2.0, 4.0, 8.0)
 """Waits between tries to read what can't be read, the last one repeated; a change of the file ends a wait."""
 
@@ -54,6 +57,8 @@ class DatabaseSource:
         """The file that was read first, and the runs that it held: a number of a file is given out again."""
         self.trouble = ""
         self._last_at: float | None = None
+        self._stopped: int | None = None
+        self._looked = 0.0
         self._read_up = False
         self._unshown = 0
         self._thread = threading.Thread(target=self._read, name="emmy-follow", daemon=True)
@@ -67,15 +72,17 @@ class DatabaseSource:
         """
         badges = []
         if self._frozen:
-            badges.append(f"FROZEN COPY ({self._frozen})")
+            badges.append(f"NOT UPDATING ({self._frozen})")
         if self._gone:
             badges.append("FILE GONE")
         elif self.trouble:
             badges.append("CAN'T READ")
         elif self._replaced:
             badges.append("FILE REPLACED")
-        silent = self._silent_s
-        if silent is not None and silent > SILENT_S:
+        silent, stopped = self._silent_s, self._stopped
+        if silent is not None and stopped is not None:
+            badges.append(stopped_words("WRITER", stopped))
+        elif silent is not None and silent > SILENT_S:
             badges.append(f"WRITER SILENT {silent_words(silent)}")
         return tuple(badges)
 
@@ -88,14 +95,22 @@ class DatabaseSource:
 
     @property
     def heard_s(self) -> float | None:
-        """Up to SILENT_S: from then on nobody knows whether the writer is still there."""
+        """Up to SILENT_S: from then on nobody knows whether the writer is still there. None for one that is stopped."""
         silent = self._silent_s
-        return silent if silent is not None and silent <= SILENT_S else None
+        return silent if silent is not None and silent <= SILENT_S and self._stopped is None else None
 
     @property
     def lost(self) -> bool:
         silent = self._silent_s
-        return silent is not None and silent > GONE_S
+        return silent is not None and silent > GONE_S and self._stopped is None
+
+    def _look_at_writer(self) -> None:
+        """Whether a writer that owes a word was stopped by a signal; one of another machine is only silent."""
+        silent, now = self._silent_s, time.monotonic()
+        if silent is None or silent < STOPPED_S:
+            self._stopped = None
+        elif now - self._looked > STOPPED_S:
+            self._looked, self._stopped = now, stopped_writer(self._path)
 
     @property
     def unwritable(self) -> str:
@@ -203,7 +218,7 @@ class DatabaseSource:
         elif isinstance(event, RunStarted | StateChanged):
             self._last_at = at
         elif self._last_at is not None:
-            self._last_at = max(self._last_at, at)
+            self._last_at = at if self._read_up else max(self._last_at, at)  # a clock that was set back counts anew
 
     def _up_to_now(self) -> None:
         """Everything that was written up to now is in the inbox."""
@@ -243,6 +258,7 @@ class DatabaseSource:
             if looks > 1:
                 self._inbox.extend(kernels.events(store) if looks == 2 else kernels.news(store))
                 self._up_to_now()
+            self._look_at_writer()
             return over() or newer()
 
         yield from kernels.noted(store.follow(run.id, poll_s=POLL_S, stop=stop), run.context_key)

@@ -29,6 +29,9 @@ T = TypeVar("T")
 Locate = Callable[[], Path]
 LOOK_S = 1.0
 """How often a file that couldn't answer is looked at."""
+TURN_S = 0.002
+"""For how long a thread that computes keeps the interpreter from the screen's thread. A thread that reads rows lets go
+and takes again at each of them, and each time the wait for a turn starts anew: at Python's 5 ms it goes on for 100."""
 NO_DATABASE = "there is no database behind what is shown"
 
 

@@ -157,6 +157,7 @@ class TerminalDriver(LinuxDriver):
         if is_ours(self.fileno):
             super().disable_input()
         elif self._key_thread is not None:
+            self._disable_mouse_support()
             self.exit_event.set()
             self._key_thread.join()
             self.exit_event.clear()

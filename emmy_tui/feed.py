@@ -24,6 +24,7 @@ BITE_S = 0.008
 CHUNK = 256
 HELD_LIMIT = 200_000
 SETTLED_EVENTS = 20_000
+_OF_A_NODE = (NodeVisited, NodeOpened, CandidateStarted, Measured)
 
 
 @dataclass(slots=True)
@@ -35,7 +36,7 @@ class _Folded:
     touched: set[str] = field(default_factory=set)
 
     def take(self, event: Event) -> None:
-        if isinstance(event, NodeVisited | NodeOpened | CandidateStarted | Measured):
+        if isinstance(event, _OF_A_NODE):
             self.touched.add(event.node)
         fold(self.snapshot, event)
         self.clock.note(event)

@@ -58,9 +58,12 @@ _CHOICES = {
 NAMES = (*_NUMBERS, *_TEXTS, "kernel")
 _COMPARED = {":": Compared.IS, **{str(compared): compared for compared in Compared}}
 _WORD = re.compile(r'(?P<name>[^\s:=!<>"]+)(?P<compared>!=|<=|>=|[:=<>])(?P<value>"[^"]*"|[^\s"]*)(?=\s|$)')
+_TERM = re.compile(r'(?:"[^"]*"|\S)+')
 EXAMPLE = "BLOCK_M=64 us<20 st:ok regime:deploy kernel:matmul*"
 NEAR, ALIKE = 3, 0.65
 """How many names that were perhaps meant are told, and from which likeness on."""
+MOST_TERMS = 100
+"""Far below the depth of an expression that SQLite takes."""
 
 
 def parse_filter(text: str, knobs: Collection[str] = ()) -> Filter:
@@ -68,6 +71,9 @@ def parse_filter(text: str, knobs: Collection[str] = ()) -> Filter:
     conditions: list[Condition] = []
     kernels: list[str] = []
     place = 0
+    terms = len(_TERM.findall(text))
+    if terms > MOST_TERMS:
+        raise BadFilter(f"the filter has {terms} terms, at most {MOST_TERMS}")
     while text[place:].strip():
         place += len(text[place:]) - len(text[place:].lstrip())
         found = _WORD.match(text, place)

@@ -3,7 +3,8 @@
 Textual hands every key to whatever has the focus when the key arrives, and does what it means some messages later. So
 keys that a fast hand, a paste or a macro sends at once would go to the list in which the first of them is about to open
 a line, or into the line that one of them is about to close. Here a key goes out once the one before it was handled, and
-once what that one opens can take it.
+once what that one opens can take it. One that acts on the rows of a list is meant for those that the keys before it ask
+for, and waits for them.
 
 A message that is sent behind the key, the same way, tells when it was handled. It is lost where its widget goes away,
 so nothing waits longer than LOST_S for it.
@@ -18,15 +19,19 @@ from typing import Any
 from textual.events import Event, Key, Paste
 from textual.message import Message
 
+from emmy_tui.action import Group
+from emmy_tui.actions import ACTIONS, keys_of
 from emmy_tui.verbs import Verbs
 
 LOST_S = 0.25
 OPENS_S = 1.0
-"""How long keys wait for a line that is about to open, or for the focus in what has opened."""
+"""How long keys wait for a line that is about to open, for the focus in what has opened, or for rows."""
 LOOK_S = 0.01
 """How often is looked whether it has."""
 LEAVING = ("escape", "ctrl+c", "ctrl+q")
 """What a person presses who doesn't want the line any more for which keys are kept."""
+ASKING = ("filter", "clear_filter", "sort", "reverse")
+"""What asks for other rows, whatever those are that are seen."""
 
 Typed = Key | Paste
 
@@ -48,6 +53,7 @@ class KeyOrder(Verbs):
         self._sent = 0
         self._on_its_way = self._looking = False
         self._sent_at = self._kept_at = self._turned_at = 0.0
+        self._rows_from: float | None = None
 
     async def on_event(self, event: Event) -> None:
         if not isinstance(event, Key | Paste) or event.is_forwarded:
@@ -60,7 +66,7 @@ class KeyOrder(Verbs):
         if self.desk.prompting and isinstance(typed, Key) and typed.key in LEAVING:
             self._kept.clear()
             return True
-        if not self._kept and not self._blocked():
+        if not self._kept and not self._blocked(typed):
             return True
         if not self._kept:
             self._kept_at = time.monotonic()
@@ -68,15 +74,35 @@ class KeyOrder(Verbs):
         self._look_later()
         return False
 
-    def _blocked(self) -> bool:
+    def _blocked(self, typed: Typed) -> bool:
         now = time.monotonic()
         if self._on_its_way and now - self._sent_at < LOST_S:
             return True
         kept_s = now - self._kept_at if self._kept else 0.0
         if self.desk.prompting and kept_s < OPENS_S:
             return True
+        if self._wants_rows(typed, now):
+            return True
         top = self.screen
         return bool(top.AUTO_FOCUS) and top.focused is None and now - self._turned_at < OPENS_S
+
+    def _wants_rows(self, typed: Typed, now: float) -> bool:
+        """Whether the key acts on rows that are still on their way; all keys together wait for them once."""
+        if not self.tab.unread:
+            self._rows_from = None
+            return False
+        if len(self.screen_stack) > 1 or not isinstance(typed, Key) or not self._acts_on_rows(typed.key):
+            return False
+        if self._rows_from is None:
+            self._rows_from = now
+        return now - self._rows_from < OPENS_S
+
+    def _acts_on_rows(self, key: str) -> bool:
+        """Moves do as long as the rows are those of another kernel or filter; what is done with one also needs it."""
+        meant = [one for one in ACTIONS if key in keys_of(one, self.view.keys)]
+        moves = any(one.in_list and one.name != "select" for one in meant)
+        own = [one for one in meant if one.name == "select" or (self.view.tab in one.tabs and one.group is Group.ROWS)]
+        return (moves and self.tab.behind) or any(one.name not in ASKING for one in own)
 
     async def _go(self, typed: Typed) -> None:
         """Through Textual's own door, and the message behind it."""
@@ -105,7 +131,7 @@ class KeyOrder(Verbs):
             self.tab.call_later(lambda: self.call_later(self._next))
 
     def _next(self) -> None:
-        if self._kept and not self._blocked():
+        if self._kept and not self._blocked(self._kept[0]):
             self._on_its_way, self._sent_at = True, time.monotonic()
             self._kept_at = time.monotonic()
             self.call_next(self._go, self._kept.popleft())

@@ -8,6 +8,7 @@ run tells, whose rows were imported or merged, are listed beside the others: how
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from engine.ir.kernel import Kernel
 from engine.ir.roofline import Ceilings, floor_us
 from engine.snapshot import KernelRow, Snapshot, apply
 from engine.snapshot_rows import schedule_text
-from engine.store import BadRow, Store
+from engine.store import Store
 from engine.vocabulary import Regime
 
 RECORDED = "recorded"
@@ -59,7 +60,7 @@ class KnownKernels:
         self._look_at = 0.0
         self._contexts: dict[str, str] = {}
         self._floors: set[str] = set()
-        self._told: dict[str, tuple[float | None, str]] = {}
+        self._told: dict[str, set[tuple[float | None, str]]] = defaultdict(set)
         self._at = 0.0
 
     def noted(self, told: Iterable[Event], context_key: str) -> Iterator[Event]:
@@ -75,7 +76,8 @@ class KnownKernels:
         elif isinstance(event, FloorFound):
             self._floors.add(event.kernel)
         elif isinstance(event, KernelFinished):
-            self._told[event.kernel] = event.best_us, schedule_text(event.best_schedule)
+            schedule = schedule_text(event.best_schedule) if event.best_us is not None else ""
+            self._told[event.kernel].add((event.best_us, schedule))
 
     def events(self, store: Store) -> Iterator[Event]:
         """What the database knows of them and the runs did not tell, deploys and floors. Raises StoreError."""
@@ -84,13 +86,12 @@ class KnownKernels:
         for key, context in self._contexts.items():
             if key not in there:
                 continue
-            kernel = _kernel(store, key)
+            kernel = store.readable_kernel(key)
             if kernel is None:
                 continue
             found = fastest_deployed(kernel, store, context)
             us, schedule = (found.us, str(found.schedule)) if found is not None else (None, "")
-            told_us, told = self._told.get(key, (None, ""))
-            if us != told_us or (us is not None and schedule != told):
+            if {(us, schedule)} != (self._told.get(key) or {(None, "")}):  # runs that were merged may each tell its own
                 yield Known(at=self._at, kernel=key, us=us, schedule=schedule)
             if key not in self._floors:
                 yield from self._floor(kernel, ceilings[context])
@@ -117,7 +118,7 @@ class KnownKernels:
             return
         self._rows[key] = contexts
         context, _, count = contexts[0]
-        kernel = _kernel(store, key)
+        kernel = store.readable_kernel(key)
         if kernel is None:
             return
         best, deployed = store.best(key, context, Regime.RANKING), fastest_deployed(kernel, store, context)
@@ -142,15 +143,6 @@ class KnownKernels:
             if ceilings is not None:
                 us, bound = floor_us(kernel, ceilings)
                 yield FloorFound(at=self._at, kernel=kernel.key, floor_us=us, bound=bound)
-
-
-def _kernel(store: Store, key: str) -> Kernel | None:
-    """None for one that can't be read, which is told of. Raises StoreError."""
-    try:
-        return store.kernel(key)
-    except BadRow as error:
-        store.leave_out(error)
-        return None
 
 
 def fold(snapshot: Snapshot, event: Event) -> None:

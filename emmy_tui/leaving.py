@@ -1,5 +1,5 @@
-"""Leaving while an act waits to be stored: a moment is waited for it, then a person is asked, and what is let go is
-named where the terminal was given back."""
+"""Leaving while an act waits to be stored, or a file is on its way: a moment is waited for it, then a person is asked,
+and what act is let go is named where the terminal was given back."""
 
 from __future__ import annotations
 
@@ -66,21 +66,30 @@ class Leaving(Pressing):
     unstored: tuple[str, ...] = ()
     _waits = False
 
+    @property
+    def _undone(self) -> tuple[str, ...]:
+        """Acts and files that a person asked for and that are on their way, in words."""
+        return (*self.desk.unwritten, *([self.outlet.expected] if self.outlet.expected else []))
+
+    @property
+    def _refused(self) -> int:
+        return self.desk.refused + self.outlet.refused
+
     def action_leave(self) -> None:
-        if not self.desk.unwritten:
+        if not self._undone:
             super().action_leave()
         elif not self._waits:
-            self._leave_once_stored(time.monotonic() + MOMENT_S, self.desk.refused)
+            self._leave_once_stored(time.monotonic() + MOMENT_S, self._refused)
 
     def _leave_once_stored(self, asks_at: float, refused: int) -> None:
         """An act that can't be stored keeps the screen, which says why."""
         self._waits = False
-        if self.desk.refused != refused or len(self.screen_stack) > 1:
+        if self._refused != refused or len(self.screen_stack) > 1:
             return
-        if not self.desk.unwritten:
+        if not self._undone:
             super().action_leave()
         elif time.monotonic() >= asks_at:
-            self.push_screen(Unstored(self.view, self.desk.unwritten, self.desk.waiting), self._decided)
+            self.push_screen(Unstored(self.view, self._undone, self.desk.waiting), self._decided)
         else:
             self._waits = True
             self.set_timer(LOOK_S, lambda: self._leave_once_stored(asks_at, refused))
@@ -98,16 +107,16 @@ class Leaving(Pressing):
     def _wait_for_it(self) -> None:
         """As long as it takes: a lock that stays is waited for until a person decides otherwise."""
         self.desk.patient = True
-        waiting = Unstored(self.view, self.desk.unwritten, self.desk.waiting, waits=True)
+        waiting = Unstored(self.view, self._undone, self.desk.waiting, waits=True)
         self.push_screen(waiting, self._decided)
-        self._look_whether_stored(waiting, self.desk.refused)
+        self._look_whether_stored(waiting, self._refused)
 
     def _look_whether_stored(self, waiting: Unstored, refused: int) -> None:
         if waiting not in self.screen_stack:
             return
-        ended = not self.desk.unwritten or self.desk.refused != refused
+        ended = not self._undone or self._refused != refused
         if ended and waiting is self.screen:
-            waiting.dismiss(STORED if self.desk.refused == refused else "")
+            waiting.dismiss(STORED if self._refused == refused else "")
         else:
             self.set_timer(LOOK_S, lambda: self._look_whether_stored(waiting, refused))
 

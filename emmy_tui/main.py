@@ -265,6 +265,7 @@ def run(options: argparse.Namespace) -> int:
     if ended is not None:
         return ended
     terminal.log_to(log)
+    terminal.forget_size(os.environ)
     options.log = log
     source = open_source(options)
     with terminal.quiet_descriptors(log):

@@ -31,7 +31,11 @@ def at_once(act: Callable[[], bool], then: Callable[[bool], None], failed: Calla
 
 class Outlet:
     """`folder` gets the files a person asks for; `copy_file` always holds what was copied last; `key` names the keys
-    in what is said."""
+    in what is said. `expected` says which file was asked for whose content is still being read, and `refused` counts
+    the files that came to nothing."""
+
+    expected = ""
+    refused = 0
 
     def __init__(
         self,
@@ -61,6 +65,15 @@ class Outlet:
 
     def warn(self, text: str) -> None:
         self._say(text, "warning")
+
+    def expect(self, what: str) -> None:
+        """A file gets written once what it holds was read: by `write`, unless `refuse` says why not."""
+        self.expected = what
+
+    def refuse(self, text: str) -> None:
+        self.expected = ""
+        self.refused += 1
+        self.warn(text)
 
     def copy(self, text: str, what: str) -> None:
         """To the clipboard and to the file, with no control character in it; says where it is."""
@@ -93,15 +106,16 @@ class Outlet:
         try:
             folder = self.folder or Path.cwd()
         except OSError:
-            self.warn("the working folder is gone; name an export_folder in the config file")
+            self.refuse("the working folder is gone; name an export_folder in the config file")
             return
         name = f"emmy-{stem}-{time.strftime('%Y%m%d-%H%M%S', time.localtime(self._clock()))}"
         try:
             folder.mkdir(parents=True, exist_ok=True)
             paths = write_new(folder, name, texts)
         except OSError as error:
-            self.warn(f"{folder} can't be written: {error.strerror or error}; name another folder in the config file")
+            self.refuse(f"{folder} can't be written: {error.strerror or error}; name another folder in the config file")
             return
+        self.expected = ""
         self.say(f"written: {', '.join(short_path(path) for path in paths)}")
 
 

@@ -14,8 +14,9 @@ from textual.system_commands import SystemCommandsProvider
 
 from emmy_tui import format as fmt
 from emmy_tui.action import LIVE, VARIANTS
+from emmy_tui.actions import ACTIONS, Keys
 from emmy_tui.comparison import listed_runs
-from emmy_tui.pressing import NOT_NOW
+from emmy_tui.pressing import NOT_NOW, palette_title
 from emmy_tui.text import clean
 from emmy_tui.widgets.kernel_name import told_apart
 from engine.store import StoredRun
@@ -27,6 +28,10 @@ Found = tuple[str, str, Callable[[], None]]
 """What is searched, what choosing it does in words, and the doing."""
 WORDS = 10.0
 """What words that are in a name are worth more than letters that are scattered over it."""
+LEAST = 3
+"""Letters from which a query is looked for in what actions mean: fewer begin a word of every other one."""
+MEANT = 5.0
+"""What words of an action's meaning are worth: less than those of a name, more than scattered letters."""
 ACTION, NOT_NOW_ACTION, FOUND = 3.0, 2.0, 1.0
 """What comes before what, where it matches alike: actions that work, those that don't now, kernels and runs."""
 PATIENCE_S = 2.0
@@ -45,6 +50,15 @@ def has_words(query: str, text: str) -> bool:
     return bool(wanted) and any("".join(words[start:]).startswith(wanted) for start in range(len(words)))
 
 
+def meanings_of(keys: Keys) -> dict[str, str]:
+    """What the actions mean, by their titles here; those of one title together."""
+    meanings: dict[str, str] = {}
+    for action in ACTIONS:
+        title = palette_title(action, keys)
+        meanings[title] = f"{meanings.get(title, '')} {action.meaning}"
+    return meanings
+
+
 class Commands(SystemCommandsProvider):
     """The actions of the table: those that work now by their names, then those that don't."""
 
@@ -58,11 +72,14 @@ class Commands(SystemCommandsProvider):
 
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)
+        meanings = meanings_of(cast("EmmyApp", self.app).view.keys)
         for command in self._commands():
-            if (score := matcher.match(command.title)) > 0:
+            score = matcher.match(command.title)
+            meant = MEANT if len(query) >= LEAST and has_words(query, meanings.get(command.title, "")) else 0.0
+            if score > 0 or meant:
                 rank = NOT_NOW_ACTION if command.help.startswith(NOT_NOW) else ACTION
                 yield Hit(
-                    ranked(rank, query, command.title, score),
+                    max(ranked(rank, query, command.title, score), rank + meant),
                     matcher.highlight(command.title),
                     command.callback,
                     help=command.help,

@@ -17,6 +17,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
+from emmy_tui.stopped import is_stopped, stopped_words
 from engine.events import Event, Logged, RunState, StateChanged
 from engine.vocabulary import Schedule
 
@@ -69,7 +70,8 @@ class Source(Protocol):
 
     @property
     def badges(self) -> tuple[str, ...]:
-        """What a person should know of the file, in capitals: FROZEN COPY (why), WRITER SILENT 11m, FILE REPLACED."""
+        """What a person should know of the file, in capitals: NOT UPDATING (why), WRITER SILENT 11m, FILE REPLACED;
+        and whether who writes it was stopped by a signal."""
 
     @property
     def reading(self) -> bool:
@@ -134,6 +136,10 @@ class Session(Protocol):
     def capabilities(self) -> frozenset[str]: ...
 
     @property
+    def pid(self) -> int | None:
+        """The process that it runs in; None for this one, and while there is none."""
+
+    @property
     def dropped(self) -> int: ...
 
     def drain(self, limit: int = ...) -> list[Event]: ...
@@ -185,7 +191,6 @@ class SessionSource:
         self.title = title
         self.database = database
         self.locate = locate
-        self.badges: tuple[str, ...] = ()
         self.reading = False
         self.trouble = self.unwritable = ""
         self.heard_s: float | None = None
@@ -222,6 +227,12 @@ class SessionSource:
             return frozenset({"start"})
         verbs = self._session.capabilities
         return verbs if self._queue is not None else verbs - {"retune"}
+
+    @property
+    def badges(self) -> tuple[str, ...]:
+        """Whether the tuner was stopped by a signal: it can't say so itself."""
+        pid = self._session.pid if self._session is not None else None
+        return (stopped_words("TUNER", pid),) if pid is not None and is_stopped(pid) else ()
 
     @property
     def dropped(self) -> int:

@@ -32,7 +32,8 @@ def _may_retune_stale(now: Now) -> bool:
 def _why_nothing_stale(now: Now) -> str:
     if reason := why_no_write(now):
         return reason
-    return "No pin is stale" if now.row.pins else f"Nothing is pinned, so no pin is stale; {now.key('pin')} pins"
+    calm = f"No pin is stale: none was overtaken, none is of other versions; {now.key('measure')} measures a row's"
+    return calm if now.row.pins else f"Nothing is pinned, so no pin is stale; {now.key('pin')} pins"
 
 
 def _may_measure(now: Now) -> bool:
@@ -107,7 +108,7 @@ STEER_ACTIONS: tuple[Action, ...] = (
         "retune_stale",
         ("R",),
         "All stale",
-        "Tune every kernel with a stale pin again",
+        "Tune every kernel again whose pin is stale: something faster came since, or other versions",
         Group.RUN,
         _may_retune_stale,
         _why_nothing_stale,

@@ -6,6 +6,8 @@
 - Textual draws on standard error, so what a driver or a compiler writes to descriptor 1 or 2 lands on the screen:
   `quiet_descriptors` lets Textual draw on a copy and sends both descriptors to the log file.
 - Without a terminal, or on TERM=dumb, Textual floods the output with escapes: `refuse_because`.
+- Textual takes COLUMNS and LINES for the size before it asks the terminal, which somebody may have resized since they
+  were exported: `forget_size`.
 - When the terminal is closed, Textual's thread that writes there ends with a traceback: `quiet_descriptors` logs a
   sentence in its place.
 - After an exception Textual exits with status 0: the caller passes on `App.return_code`.
@@ -25,7 +27,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from pathlib import Path
 from types import FrameType
 
@@ -33,6 +35,9 @@ import platformdirs
 
 LOG = logging.getLogger("emmy_tui")
 LEAVING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+
+MOST_CELLS = 1000
+"""The most columns or rows that are believed of a terminal that doesn't know its size."""
 
 
 def default_log_file() -> Path:
@@ -48,6 +53,18 @@ def refuse_because(environ: Mapping[str, str]) -> str | None:
     if environ.get("TERM", "") in ("", "dumb"):
         return f"emmy-tui can't draw on a terminal of type {environ.get('TERM') or 'none'!r}"
     return None
+
+
+def forget_size(environ: MutableMapping[str, str]) -> None:
+    """Take the size out of `environ` where the terminal on stdin knows its own, and where it is none."""
+    try:
+        known = all(os.get_terminal_size(sys.stdin.fileno()))
+    except OSError:
+        known = False
+    for name in ("COLUMNS", "LINES"):
+        said = environ.get(name, "")
+        if known or not (said.isdecimal() and 0 < int(said[:9]) <= MOST_CELLS):
+            environ.pop(name, None)
 
 
 def is_ours(terminal: int) -> bool:

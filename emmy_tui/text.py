@@ -130,22 +130,28 @@ ASCII = Glyphs(
 
 _SPACES = {"Zl", "Zp"}
 _GONE = {"Cc", "Cf"}
-_WIDTHS = re.compile("[\u180b-\u180d\u180f\u20e3\ufe00-\ufe0f\U0001f3fb-\U0001f3ff\U000e0100-\U000e01ef]")
-"""What changes how wide the character before it is: variation selectors, skin tones and the key cap. Terminals and
-multiplexers differ in whether they do it, and the cells behind would be off."""
+_WIDTHS = re.compile("[\u20e3\U0001f3fb-\U0001f3ff]")
+"""What changes how wide the character before it is: skin tones and the key cap. Terminals and multiplexers differ in
+whether they do it, and the cells behind would be off."""
+_IGNORABLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+"""Unicode's Default_Ignorable_Code_Point: variation selectors, tags, joiners and fillers. Nobody sees them, and a
+terminal may draw the character before them otherwise."""
 _FLAG_LETTERS = {0x1F1E6 + number: chr(ord("A") + number) for number in range(26)}
 """Two of them are a flag of two cells in one terminal, and of four in another one."""
 
 
 def clean(text: str, glyphs: Glyphs = UNICODE) -> str:
-    """The text with nothing in it that acts on a terminal: control and direction characters are left out, and those
-    that change the width of others.
+    """The text with nothing in it that acts on a terminal: control, direction and invisible characters are left out,
+    and those that change the width of others.
 
     Line breaks and tabs become blanks. A lone surrogate, which can't be written to a terminal, becomes U+FFFD.
     """
     if text.isascii() and text.isprintable():
         return text
-    text = _WIDTHS.sub("", text).translate(_FLAG_LETTERS)
+    text = _WIDTHS.sub("", _IGNORABLE.sub("", text)).translate(_FLAG_LETTERS)
     kept = "".join(_clean_character(character) for character in text)
     return kept.encode("ascii", "replace").decode() if glyphs.ascii else kept
 
@@ -162,7 +168,7 @@ def _clean_character(character: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """The text with every character that acts on a terminal written out, as in \\x1b and \\n.
+    """The text with every character that `clean` doesn't keep written out, as in \\x1b and \\n.
 
     For what leaves the screen: a pasted line break runs a command, and a terminal obeys a file that is printed.
     """
@@ -172,7 +178,7 @@ def escaped(text: str) -> str:
 
 
 def _escaped_character(character: str) -> str:
-    if character not in "\n\r\t\v\f" and unicodedata.category(character) not in _SPACES | _GONE | {"Cs"}:
+    if clean(character) == character:
         return character
     return character.encode("unicode_escape", "surrogatepass").decode("ascii")
 

@@ -40,6 +40,8 @@ def judged_pairs(comparison: Comparison, store_a: Store, store_b: Store) -> Comp
 def _judged(pair: Pair, store_a: Store, a: Side, store_b: Store, b: Side, floor: float | None) -> Pair:
     if pair.ratio is None or pair.regime is None or pair.a is None or pair.b is None:
         return pair
+    if pair.a == pair.b and a.run.context_key == b.run.context_key:  # the second run was served the first one's
+        return replace(pair, verdict=Verdict.SHARED)
     mine = _kept(store_a, a, pair.kernel, pair.regime, pair.a)
     other = _kept(store_b, b, pair.kernel, pair.regime, pair.b)
     return judged(pair, mine, other, floor)

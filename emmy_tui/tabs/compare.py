@@ -112,13 +112,20 @@ class CompareTab(Tab):
 
         def chosen(run: str | None) -> None:
             if run:
-                self.choice = replace(self.choice, a=run) if first else replace(self.choice, b=run)
+                self.choice = replace(self.choice, a=run) if first else replace(self.choice, a=self._own(), b=run)
                 self.ask()
 
         def show(runs: list[tuple[StoredRun, str]]) -> None:
             self.app.push_screen(RunChoice(self.view, runs, side), chosen)
 
         self._desk.ask("runs", read, show, self._outlet.warn, opens=True)
+
+    def _own(self) -> str:
+        """The run of the first database that is shown, which stays when another one is chosen to stand beside it."""
+        one = self.list.comparison
+        if one is None:
+            return self.choice.a
+        return (one.b if self.choice.swapped else one.a).run.id
 
     def action_open_other(self) -> None:
         """Type the file of a second database, in which B is; nothing typed goes back to one."""

@@ -229,10 +229,10 @@ class LiveTab(Tab):
         self._show_sorted()
 
     def _show_sorted(self) -> None:
-        """The shown kernel stays the shown one, and in sight, wherever the order puts it."""
+        """Whoever sorts wants to see what comes first: the cursor goes there, and the other panels with it."""
         self.focus_panel("kernels")
         self.kernel_panel.following = True
-        self.kernel_panel.repaint()
+        self.kernel_panel.move_to(0)
 
     def action_skip(self) -> None:
         self._steering.skip()

@@ -18,7 +18,7 @@ from textual.containers import Vertical
 from textual.events import DescendantFocus
 
 from emmy_tui.action import PINS, Row
-from emmy_tui.deploying import Deploys, read_deploys
+from emmy_tui.deploying import Deploying, Deploys
 from emmy_tui.desk import Desk
 from emmy_tui.dialogs import Reading
 from emmy_tui.knob_words import long_words
@@ -39,8 +39,7 @@ from emmy_tui.widgets.panel import ListPanel, Panel, titled
 from emmy_tui.widgets.pin_list import PinList, pin_detail
 from emmy_tui.widgets.suggestion_list import Suggested, SuggestionList, read_suggestions, suggestion_detail
 from engine.deploy import Received, pin_standings
-from engine.snapshot import KernelRow
-from engine.store import PinStanding, Standing, Store
+from engine.store import PinStanding, Store
 from engine.vocabulary import Schedule
 
 DETAIL_LINES, LOW_DETAIL_LINES = 10, 8
@@ -94,11 +93,7 @@ class PinsTab(Tab):
         self.deploys = DeployList(view)
         self.detail = RowDetail(view, self._detail)
         self._last = "pins"
-        self._asked = 0
-        self._asking = False
-        self._queue: dict[str, KernelRow] = {}
-        """Kernels that are to be asked for, in this order."""
-        self._deploys: dict[str, Deploys] = {}
+        self._deploying = Deploying(view, desk, self._read_some)
         self._pin_watch = PinWatch(desk, "changes", _read_listed, self._pins_seen)
 
     def compose(self) -> ComposeResult:
@@ -170,6 +165,7 @@ class PinsTab(Tab):
         name = self.focused_panel()
         if name in self.order and name != self._last:
             self._last = name
+            self._deploying.explain(self._explained)
             self.place_panels()
 
     def shown(self) -> None:
@@ -193,79 +189,61 @@ class PinsTab(Tab):
             self._suggested(suggestions)
 
     def reset(self) -> None:
-        self._asked += 1
-        self._deploys, self._queue = {}, {}
-        self.deploys.found, self.deploys.wanted = [], 0
+        self._deploying.reset()
+        self._list_deploys()
 
     def ask(self) -> None:
         self._desk.ask("pins", pin_standings, self._found, self.list.forget, again=True)
         self._desk.ask("suggestions", read_suggestions(), self._suggested, lambda sentence: None)
-        self._asked += 1
-        self._queue = dict(self.view.snapshot.kernels)
-        self.deploys.wanted, self.deploys.said = len(self._queue), ""
-        self._ask_deploys(self._asked)
+        self._deploying.ask()
+        self._list_deploys()
 
-    def _ask_deploys(self, asked: int) -> None:
-        """One kernel a question, so that what a person does meanwhile goes between. What was listed stays until its
-        own answer has come."""
-        self._asking = asked == self._asked and bool(self._queue)
-        if not self._asking:
-            return
+    def _list_deploys(self) -> None:
+        """What is known of each kernel, in the order of the run."""
+        found = self._deploying.found
+        self.deploys.wanted, self.deploys.said = self._deploying.wanted, self._deploying.said
+        self.deploys.found = [found[key] for key in self.view.snapshot.kernels if key in found]
 
-        def answered(one: Deploys) -> None:
-            if asked == self._asked:
-                self._deploys[one.kernel] = one
-                kernels = self.view.snapshot.kernels
-                self.deploys.found = [self._deploys[key] for key in kernels if key in self._deploys]
-                self._changed()
-                self._ask_deploys(asked)
-
-        def failed(sentence: str) -> None:
-            self.reset()
-            self.deploys.said = sentence
-            self._changed()
-
-        kernel = self._queue.pop(next(iter(self._queue)))
-        groupings = self.view.snapshot.groupings.values()
-        run = next((row.run for row in groupings if kernel.kernel in row.kernels), "")
-        self._desk.ask("deploys", read_deploys(kernel, run), answered, failed)
-
-    def _found(self, pins: tuple[PinStanding, ...]) -> None:
-        self._ask_first(_places(self.list.pins) ^ _places(pins))
-        self.list.show(pins)
+    def _read_some(self) -> None:
+        self._list_deploys()
         self._changed()
 
-    def _ask_first(self, changed: set[tuple[str, int]]) -> None:
-        """Kernels with another pin than before are what a person waits for."""
-        kernels = self.view.snapshot.kernels
-        first = {key: kernels[key] for key, _ in changed if key in kernels}
-        if first:
-            self._queue = {**first, **{key: row for key, row in self._queue.items() if key not in first}}
-            if not self._asking:
-                self._ask_deploys(self._asked)
+    def _found(self, pins: tuple[PinStanding, ...]) -> None:
+        self._deploying.ask_first({key for key, _ in _places(self.list.pins) ^ _places(pins)})
+        self.list.show(pins)
+        self._changed()
 
     def _suggested(self, found: tuple[Suggested, ...]) -> None:
         self.suggestions.found = found
         self._changed()
 
     def _changed(self) -> None:
+        self._deploying.explain(self._explained)
         self.place_panels()
         self.repaint_all()
         self.app.paint_frame()  # type: ignore[attr-defined]
 
     def on_list_panel_moved(self, message: ListPanel.Moved) -> None:
         message.stop()
+        self._deploying.explain(self._explained)
         self.detail.repaint()
         self.app.paint_frame()  # type: ignore[attr-defined]
+
+    @property
+    def _explained(self) -> Deploys | None:
+        """The kernel that the panel below tells of, where it tells of no pin and no suggestion."""
+        if self._last == "suggestions" and self.suggestions.current() is not None:
+            return None
+        return self.deploys.current() if self._last == "deploys" or self.list.current() is None else None
 
     def _detail(self, width: int) -> tuple[str, list[Line]]:
         """Title and lines of the row under the cursor."""
         glyphs = self.view.glyphs
-        pin, suggested, deploys = self.list.current(), self.suggestions.current(), self.deploys.current()
+        pin, suggested, explained = self.list.current(), self.suggestions.current(), self._explained
         if self._last == "suggestions" and suggested is not None:
             return "Suggestion", suggestion_detail(suggested, width, glyphs, self.view.key)
-        if (self._last == "deploys" or pin is None) and deploys is not None:
-            return "What decides", deploy_detail(deploys, width, glyphs)
+        if explained is not None:
+            return "What decides", deploy_detail(explained, width, glyphs)
         return "Pin", pin_detail(pin, width, glyphs) if pin is not None else []
 
     def here(self) -> Here | None:
@@ -337,9 +315,9 @@ class PinsTab(Tab):
             self._steering.retune(self.app, [Again(here.kernel, here.label)])
 
     def action_retune_stale(self) -> None:
-        """Every kernel whose pin was overtaken or belongs to other versions; an unmeasured pin is measured."""
+        """Every kernel whose pin was overtaken or belongs to other versions."""
         stale = [one for one in self.list.pins if one.stale]
-        self._steering.retune(self.app, [_again(one) for one in stale])
+        self._steering.retune(self.app, [Again(one.stored.pin.kernel_key, one.label) for one in stale])
 
     def action_measure(self) -> None:
         here = self.here()
@@ -355,7 +333,11 @@ class PinsTab(Tab):
             self._outlet.copy(long_words(here.schedule.as_dict()), "knobs")
 
     def action_export(self) -> None:
-        self._desk.ask("export", pins_text, lambda text: self._outlet.write("pins", {"json": text}), self._outlet.warn)
+        def write(text: str) -> None:
+            self._outlet.write("pins", {"json": text})
+
+        self._outlet.expect("the export of the pins")
+        self._desk.ask("export", pins_text, write, self._outlet.refuse)
 
     def action_import_pins(self) -> None:
         def named(path: Path | None) -> None:
@@ -388,9 +370,3 @@ def _read_listed(store: Store) -> _Listed:
 def _places(pins: Sequence[PinStanding]) -> set[tuple[str, int]]:
     """Kernel and number of each pin: a pin that is set again has another number."""
     return {(one.stored.pin.kernel_key, one.stored.id) for one in pins}
-
-
-def _again(one: PinStanding) -> Again:
-    pin = one.stored.pin
-    measured = one.standing is not Standing.UNMEASURED
-    return Again(pin.kernel_key, one.label, None if measured else pin.schedule)

@@ -78,6 +78,11 @@ class Tab(Container):
         then is not meant for them."""
         return self._about != self._answered_about
 
+    @property
+    def unread(self) -> bool:
+        """Whether these rows, or the one under the cursor, are still on their way."""
+        return self.behind
+
     def must_wait(self, outlet: Outlet) -> bool:
         """Whether the rows that are meant are not seen yet; says so."""
         if self.behind:

@@ -99,6 +99,10 @@ class VariantsTab(Tab):
         return turned or super().behind
 
     @property
+    def unread(self) -> bool:
+        return self.behind or (self.items > 0 and self.list.current_row() is None)
+
+    @property
     def contexts(self) -> int:
         return 2 if self.behind else len(self._contexts)
 
@@ -368,7 +372,8 @@ class VariantsTab(Tab):
             return [candidate_record(row) for page in pages(store, numbers) for row in page]
 
         def ask(then: Callable[[Sequence[Record]], None]) -> None:
-            self._desk.ask("export", read, then, self._outlet.warn)
+            self._outlet.expect("the export of the variants")
+            self._desk.ask("export", read, then, self._outlet.refuse)
 
         self._with_rows(lambda: ask_format(self.app, self.view, self._outlet, "variants", ask))
 

@@ -18,10 +18,11 @@ SAMPLES = 12
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Maps a value to a dot row, 0 at the top; both ends are shown."""
+    """Maps a value to a dot row, 0 at the top; both ends are shown. `span` is what lies between them, as a logarithm
+    where the scale is one."""
 
     low: float
-    high: float
+    span: float
     rows: int
     log: bool
 
@@ -31,13 +32,13 @@ class Scale:
             log = False
         if not high > low:
             low, high = (low / 1.01, low * 1.01) if low > 0 else (low - 1.0, low + 1.0)
-        return cls(low, high, rows, log)
+        return cls(low, math.log(high / low) if log else high - low, rows, log)
 
     def row(self, value: float) -> int:
         if self.log:
-            part = math.log(value / self.low) / math.log(self.high / self.low) if value > 0 else 0.0
+            part = math.log(value / self.low) / self.span if value > 0 else 0.0
         else:
-            part = (value - self.low) / (self.high - self.low)
+            part = (value - self.low) / self.span
         part = min(1.0, max(0.0, part))
         return round((1.0 - part) * (self.rows - 1))
 
@@ -61,16 +62,22 @@ class Canvas:
     def point(self, column: int, row: int) -> None:
         self._points[row // 4][column // 2] |= DOTS[row % 4][column % 2]
 
+    def clear(self, column: int) -> None:
+        """Take the dots of both kinds out of a column."""
+        x, others = column // 2, ~sum(dots[column % 2] for dots in DOTS)
+        for y in range(self.height):
+            self._points[y][x] &= others
+            self._line[y][x] &= others
+
     def line(self, column: int, from_row: int, to_row: int) -> None:
         """A vertical stroke; equal rows make a dot."""
         for row in range(min(from_row, to_row), max(from_row, to_row) + 1):
             self._line[row // 4][column // 2] |= DOTS[row % 4][column % 2]
 
-    def cell(self, x: int, y: int) -> tuple[str, bool]:
-        """The character of a cell, and whether the line runs through it."""
-        line = self._line[y][x]
-        dots = line | self._points[y][x]
-        return (chr(BLANK + dots) if dots else " "), bool(line)
+    def cells(self, y: int) -> list[tuple[str, bool]]:
+        """The characters of a line of cells, and whether the curve runs through each."""
+        pairs = zip(self._line[y], self._points[y], strict=True)
+        return [(chr(BLANK + dots) if (dots := line | points) else " ", bool(line)) for line, points in pairs]
 
     def cell_of_points(self, x: int, y: int) -> tuple[str, bool]:
         """The character of a cell, and whether there is a point in it."""
@@ -79,36 +86,55 @@ class Canvas:
         return (chr(BLANK + dots) if dots else " "), bool(points)
 
 
-def column_edges(xs: Sequence[float], columns: int, end: float) -> list[int]:
-    """Index of the first point of each dot column, and one past the last point; `xs` ascends from 0 to `end`."""
-    if end <= 0:
-        return [0, *[len(xs)] * columns]
-    return [bisect_left(xs, end * column / columns) for column in range(columns)] + [len(xs)]
-
-
-def draw(canvas: Canvas, xs: Sequence[float], ys: Sequence[float], end: float, scale: Scale) -> list[bool]:
-    """Draw points and best-so-far line; NaN in `ys` is a failure. Returns which cells of the axis have a failure.
-
-    `end` is the right edge of the horizontal axis, at least the last of `xs`. Each column shows its best, its worst
-    and up to SAMPLES points between.
+class Drawing:
+    """A curve that is drawn on as points come at the end of `xs`, while its axes stay as they are. `xs` ascends from 0,
+    `end` is the right edge of their axis, at least the last of them; `failed` says which of its cells have a failure.
     """
-    edges = column_edges(xs, canvas.columns, end)
-    failed = [False] * canvas.width
-    best = math.inf
-    last_row: int | None = None
-    last_used = max((column for column in range(canvas.columns) if edges[column + 1] > edges[column]), default=-1)
-    for column in range(last_used + 1):
-        values = ys[edges[column] : edges[column + 1]]
+
+    def __init__(self, canvas: Canvas, end: float, scale: Scale, xs: Sequence[float]) -> None:
+        self.canvas, self.end, self.scale, self._xs = canvas, end, scale, xs
+        self.failed = [False] * canvas.width
+        self._column = self._first = 0
+        """The column that was drawn last, and the index of its first point: more points may fall into it."""
+        self._before: tuple[float, int | None] = (math.inf, None)
+        """The best of the columns before it, and its row."""
+
+    def goes_on_as(self, other: Drawing) -> bool:
+        """Whether both have the same axes, for the same places."""
+        axes = [(one.canvas.width, one.canvas.height, one.end, one.scale) for one in (self, other)]
+        return self._xs is other._xs and axes[0] == axes[1]
+
+    def draw(self, ys: Sequence[float]) -> None:
+        """Points and best-so-far line; NaN in `ys` is a failure. Each column shows its best, its worst and up to
+        SAMPLES points between."""
+        xs = self._xs
+        column, first = self._column, self._first
+        best, last_row = self._before
+        self.canvas.clear(column)
+        while first < len(xs):
+            self._column, self._first, self._before = column, first, (best, last_row)
+            past = self._past(column, xs, first)
+            best = min(best, self._points(column, ys[first:past]))
+            if best < math.inf:
+                row = self.scale.row(best)
+                self.canvas.line(column, row if last_row is None else last_row, row)
+                last_row = row
+            column, first = column + 1, past
+
+    def _past(self, column: int, xs: Sequence[float], first: int) -> int:
+        """One past the last point of a column."""
+        if self.end <= 0 or column == self.canvas.columns - 1:
+            return len(xs)
+        return bisect_left(xs, self.end * (column + 1) / self.canvas.columns, first)
+
+    def _points(self, column: int, values: Sequence[float]) -> float:
+        """Draw a column's points; returns the best, infinite where it has none."""
         timed = [value for value in values if value == value]
-        failed[column // 2] |= len(timed) < len(values)
-        if timed:
-            low, high = min(timed), max(timed)
-            step = max(1, len(timed) // SAMPLES)
-            for value in (low, high, *timed[::step]):
-                canvas.point(column, scale.row(value))
-            best = min(best, low)
-        if best < math.inf:
-            row = scale.row(best)
-            canvas.line(column, row if last_row is None else last_row, row)
-            last_row = row
-    return failed
+        self.failed[column // 2] |= len(timed) < len(values)
+        if not timed:
+            return math.inf
+        low, high = min(timed), max(timed)
+        step = max(1, len(timed) // SAMPLES)
+        for value in (low, high, *timed[::step]):
+            self.canvas.point(column, self.scale.row(value))
+        return low

@@ -14,7 +14,7 @@ from emmy_tui.view import View
 from emmy_tui.widgets.panel import ListPanel, Panel, titled
 from engine.vocabulary import KnobValue, Regime
 
-TIME, RATIO, INTERVAL, VERDICT, BY = 8, 7, 13, 14, 6
+TIME, RATIO, INTERVAL, VERDICT, BY = 8, 7, 13, 16, 6
 WIDE_FROM = 100
 INTERVAL_FROM = 68
 """Cells from which the interval has room beside a whole verdict."""

@@ -12,7 +12,7 @@ from emmy_tui import format as fmt
 from emmy_tui.known import unsearched
 from emmy_tui.text import Line, Tone, clean, fit_line, left, right, wrap
 from emmy_tui.view import View
-from emmy_tui.widgets.braille import Canvas, Scale, draw
+from emmy_tui.widgets.braille import Canvas, Drawing, Scale
 from emmy_tui.widgets.kernel_name import kernel_name
 from emmy_tui.widgets.panel import Panel, titled
 from engine.snapshot import KernelRow
@@ -30,6 +30,8 @@ class Points:
         self.trials = array("d")
         self.seconds = array("d")
         self.us = array("d")
+        self.low, self.high = math.inf, -math.inf
+        """The best and the worst time in us; infinite while there is none."""
         self.paused = False
         self._last_at = 0.0
 
@@ -42,6 +44,8 @@ class Points:
             self.trials.append(point.trial)
             self.seconds.append((self.seconds[-1] if self.us else 0.0) + (0.0 if between_runs else gap))
             self.us.append(math.nan if point.us is None else point.us)
+            if point.us is not None:
+                self.low, self.high = min(self.low, point.us), max(self.high, point.us)
 
 
 class Curve(Panel, can_focus=True):
@@ -50,6 +54,7 @@ class Curve(Panel, can_focus=True):
     def __init__(self, view: View, *, id: str = "curve") -> None:
         super().__init__(view, id=id)
         self._points: Points | None = None
+        self._drawing: Drawing | None = None
 
     def title(self) -> Line:
         kernel = self.view.kernel
@@ -68,21 +73,29 @@ class Curve(Panel, can_focus=True):
         if width < AXIS + 6 or height < 4:
             return [[(f"best {fmt.us(kernel.chosen_us)} us", Tone.PLAIN)]]
         if self._points is None or self._points.row is not kernel:
-            self._points = Points(kernel)
+            self._points, self._drawing = Points(kernel), None
         self._points.update()
-        return plot(self._points, width, height, self.view)
+        self._drawing = drawn(self._points, width, height, self.view, self._drawing)
+        return plot(self._points, self._drawing, width, self.view)
 
 
-def plot(points: Points, width: int, height: int, view: View) -> list[Line]:
-    """The curve with its axes, in exactly `height` lines."""
-    glyphs = view.glyphs
+def drawn(points: Points, width: int, height: int, view: View, before: Drawing | None = None) -> Drawing:
+    """The dots of the curve: those that were drawn before, with what is new, or all where an axis is another one."""
     xs = points.seconds if view.by_time else points.trials
-    timed = [value for value in points.us if value == value]
     canvas = Canvas(width - AXIS - 1, height - 2)
-    low, high = (min(timed), max(timed)) if timed else (1.0, 2.0)
+    low, high = (points.low, points.high) if points.low < math.inf else (1.0, 2.0)
     scale = Scale.over(low, high, canvas.rows, view.log_scale)
-    end = rounded_end(float(xs[-1]))
-    failed = draw(canvas, xs, points.us, end, scale)
+    drawing = Drawing(canvas, rounded_end(float(xs[-1])), scale, xs)
+    if before is not None and before.goes_on_as(drawing):
+        drawing = before
+    drawing.draw(points.us)
+    return drawing
+
+
+def plot(points: Points, drawing: Drawing, width: int, view: View) -> list[Line]:
+    """The curve with its axes, in two lines more than its drawing is high."""
+    glyphs, canvas, end = view.glyphs, drawing.canvas, drawing.end
+    timed, low, high = points.low < math.inf, points.low, points.high
     lines: list[Line] = []
     for y in range(canvas.height):
         label = "" if not timed else fmt.us(high) if y == 0 else fmt.us(low) if y == canvas.height - 1 else ""
@@ -91,7 +104,7 @@ def plot(points: Points, width: int, height: int, view: View) -> list[Line]:
         lines.append([(axis, Tone.DIM), *_cells(canvas, y, glyphs.ascii)])
     if not timed:
         lines[0] = [(f"{' ' * AXIS}{'|' if glyphs.ascii else '│'}", Tone.DIM), (" every trial failed", Tone.BAD)]
-    lines.append(_axis(failed, view))
+    lines.append(_axis(drawing.failed, view))
     unit = ("time in runs" if points.paused else "time") if view.by_time else "trials"
     last = fmt.duration(end) if view.by_time else fmt.count(int(end))
     room = canvas.width - len(last) - 2
@@ -107,8 +120,7 @@ def rounded_end(last: float) -> float:
 
 def _cells(canvas: Canvas, y: int, ascii_only: bool) -> Line:
     spans: Line = []
-    for x in range(canvas.width):
-        character, line = canvas.cell(x, y)
+    for character, line in canvas.cells(y):
         if ascii_only and character != " ":
             character = "#" if line else "."
         tone = Tone.ACCENT if line else Tone.DIM

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from emmy_tui import format as fmt
@@ -49,7 +49,12 @@ def entries(log: Sequence[Event], *, replay: bool = False) -> list[Entry]:
     In a replay the database is the device: nothing but hits comes, each of them worth its line.
     """
     lines: list[Entry] = []
-    for event in log:
+    _add(lines, log, replay)
+    return lines
+
+
+def _add(lines: list[Entry], events: Iterable[Event], replay: bool) -> None:
+    for event in events:
         if (
             not replay
             and lines
@@ -61,7 +66,35 @@ def entries(log: Sequence[Event], *, replay: bool = False) -> list[Entry]:
             lines[-1].count += 1
         else:
             lines.append(Entry(event))
-    return lines
+
+
+class Lines:
+    """The entries of a log that grows at its end and is cut off at its start: only what is new is looked at."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self._taken = 0
+        self._last: Event | None = None
+        self._replay = False
+
+    def update(self, log: Sequence[Event], *, replay: bool) -> None:
+        known = next((place + 1 for place in reversed(range(len(log))) if log[place] is self._last), 0)
+        if not known or known > self._taken or replay is not self._replay:
+            self.entries = entries(log, replay=replay)
+        else:
+            self._cut_off(self._taken - known)
+            _add(self.entries, log[known:], replay)
+        self._taken, self._last, self._replay = len(log), log[-1] if log else None, replay
+
+    def _cut_off(self, events: int) -> None:
+        """Without the oldest events; of hits in a row the newer ones stay a line."""
+        whole = 0
+        while events and events >= self.entries[whole].count:
+            events -= self.entries[whole].count
+            whole += 1
+        del self.entries[:whole]
+        if events:
+            self.entries[0].count -= events
 
 
 def _quiet_hit(event: Event) -> bool:
@@ -207,7 +240,7 @@ class EventLog(ListPanel):
     def __init__(self, view: View, *, id: str = "log") -> None:
         super().__init__(view, id=id)
         self.following = True
-        self._entries: list[Entry] = []
+        self._lines = Lines()
         self._anchor: Event | None = None
         self.framed = False
 
@@ -223,12 +256,16 @@ class EventLog(ListPanel):
     def empty(self) -> str:
         return "Nothing happened yet"
 
+    @property
+    def _entries(self) -> list[Entry]:
+        return self._lines.entries
+
     def count(self) -> int:
         return len(self._entries)
 
     def update(self) -> None:
         """Take in the log again; what a person looks at stays where it is while lines come and go around it."""
-        self._entries = entries(self.view.snapshot.log, replay=self.view.mode is Mode.REPLAY)
+        self._lines.update(self.view.snapshot.log, replay=self.view.mode is Mode.REPLAY)
         if self.following:
             self.cursor = len(self._entries) - 1
             self.top = len(self._entries)

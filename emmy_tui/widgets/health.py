@@ -47,7 +47,10 @@ class HealthPanel(ListPanel):
 
     def entries(self) -> list[Entry]:
         snapshot = self.view.snapshot
-        entries = [(line, None) for line in (*_shares(self.view), *_gpus(self.view), *_ceilings(snapshot))]
+        entries = [
+            (line, None)
+            for line in (*_shares(self.view), *_missing(self.view), *_gpus(self.view), *_ceilings(snapshot))
+        ]
         return [*entries, *_workers(self.view), *_compiles(self.view), *_respawned(self.view)]
 
     def count(self) -> int:
@@ -79,6 +82,12 @@ def _shares(view: View) -> list[Line]:
             (f"respawns {health.respawns}", respawns),
         ]
     ]
+
+
+def _missing(view: View) -> list[Line]:
+    """What the devices do without; times are as good, but the run may be slower."""
+    health = view.snapshot.health
+    return [[(clean(reason, view.glyphs), Tone.BUSY)] for reason in health.missing] if health is not None else []
 
 
 def _ceilings(snapshot: Snapshot) -> list[Line]:

@@ -272,17 +272,18 @@ class KernelList(ListPanel):
     def ordered(self) -> list[KernelRow]:
         """All kernels in the order of the list. What has no time comes last; reversed, first.
 
-        The cost of a kernel is its time as often as it occurs in its program, whichever program that is.
+        The cost of a kernel is its time as often as it occurs in its program, whichever program that is. By cost, the
+        kernels of the chosen grouping come before those of others, which are no part of the total.
         """
         snapshot = self.view.snapshot
         rows = list(snapshot.kernels.values())
-        if self.order is not KernelOrder.RUN:
-            counts = {row.kernel: occurs for row, occurs in snapshot.counted_kernels()}
-            if self.order is KernelOrder.COST:
-                rows.sort(key=lambda row: -(row.chosen_us or 0.0) * (counts.get(row.kernel) or row.count or 1))
-            else:
-                rows.sort(key=lambda row: -(row.chosen_us or 0.0))
-        return rows[::-1] if self.reversed else rows
+        counts = {row.kernel: occurs for row, occurs in snapshot.counted_kernels()}
+        if self.order is KernelOrder.COST:
+            rows.sort(key=lambda row: -(row.chosen_us or 0.0) * (counts.get(row.kernel) or row.count or 1))
+        elif self.order is KernelOrder.TIME:
+            rows.sort(key=lambda row: -(row.chosen_us or 0.0))
+        rows = rows[::-1] if self.reversed else rows
+        return sorted(rows, key=lambda row: row.kernel not in counts) if self.order is KernelOrder.COST else rows
 
     def lines(self, width: int, height: int) -> list[Line]:
         self._keep_to_shown()

@@ -66,33 +66,36 @@ class Panel(Widget):
 
     @property
     def inner_size(self) -> Size:
-        return Size(max(0, self.size.width - 2), max(0, self.size.height - 2)) if self.framed else self.size
+        size = self.size  # Textual looks for it in the whole screen
+        return Size(max(0, size.width - 2), max(0, size.height - 2)) if self.framed else size
 
     def repaint(self) -> None:
         """Compute what should be seen and refresh the cells that differ from what is."""
-        if not self.display or not self.is_mounted or self.size.width == 0:
+        size = self.size
+        if not self.display or not self.is_mounted or size.width == 0:
             return
         wanted = self._compose_lines()
-        if self._painted_size != self.size or len(wanted) != len(self._painted):
-            self._painted, self._painted_size = wanted, self.size
+        if self._painted_size != size or len(wanted) != len(self._painted):
+            self._painted, self._painted_size = wanted, size
             self.refresh()
             return
         regions = [
             Region(start, y, end - start, 1)
             for y, (old, new) in enumerate(zip(self._painted, wanted, strict=True))
             if old != new
-            for start, end in (_difference(old, new, self.size.width),)
+            for start, end in (_difference(old, new, size.width),)
         ]
         self._painted = wanted
         if regions:
             self.refresh(*regions)
 
     def render_line(self, y: int) -> Strip:
-        if self._painted_size != self.size:
-            self._painted, self._painted_size = self._compose_lines(), self.size
+        size = self.size
+        if self._painted_size != size:
+            self._painted, self._painted_size = self._compose_lines(), size
         if y >= len(self._painted):
-            return Strip.blank(self.size.width)
-        return Strip([Segment(text, self._style(tone)) for text, tone in self._painted[y]], self.size.width)
+            return Strip.blank(size.width)
+        return Strip([Segment(text, self._style(tone)) for text, tone in self._painted[y]], size.width)
 
     def _style(self, tone: str) -> Style:
         """As a component class of Textual's, but looked up when it is first painted. Most panels are behind a tab, and
@@ -121,21 +124,21 @@ class Panel(Widget):
         ]
         lines = self._frame(bodies, width, height) if self.framed else bodies
         letter = self.view.letters.get(self.id or "")
-        if letter and lines:
-            lines[0] = (
-                (f"[{letter}]", CURSOR),
-                *_without_start(lines[0], 3),
-            )
+        if letter and lines and not (self.framed and self.title()):
+            lines[0] = ((f"[{letter}]", CURSOR), *_without_start(lines[0], 3))
         return [_joined(line) for line in lines]
 
     def _frame(self, bodies: list[_Painted], width: int, height: int) -> list[_Painted]:
         glyphs = self.view.glyphs
         tone = FRAME_FOCUSED if self.has_focus else FRAME
         nw, ne, sw, se = tuple(glyphs.corners)
-        if self.size.width < 2 or self.size.height < 2:
-            return [((glyphs.horizontal * self.size.width, tone),)] * self.size.height
+        size = self.size
+        if size.width < 2 or size.height < 2:
+            return [((glyphs.horizontal * size.width, tone),)] * size.height
         title, note = self.title(), self.note()
-        start: Line = [(" ", Tone.PLAIN), *title, (" ", Tone.PLAIN)] if title else []
+        letter = self.view.letters.get(self.id or "")
+        key: Line = [(f"[{letter}]", Tone.KEY)] if letter else []
+        start: Line = [*key, (" ", Tone.PLAIN), *title, (" ", Tone.PLAIN)] if title else []
         if self.left_out and line_width(start) + line_width(note) + len(self.left_out) + 6 <= width:
             note = [*note, (f"  {self.left_out}" if note else self.left_out, Tone.DIM)]
         end: Line = [(" ", Tone.PLAIN), *note, (" ", Tone.PLAIN)] if note else []
@@ -267,7 +270,7 @@ class ListPanel(Panel, can_focus=True):
 
     def lines(self, width: int, height: int) -> list[Line]:
         header, footing = self.header(width), self.footing(width, height)
-        room = self._room(height)
+        room = max(0, height - (header is not None) - len(footing))
         self._clamp(room)
         count = self.count()
         body = self.rows(self.top, room, width) if count else self._said(width)

@@ -77,7 +77,7 @@ class PinList(ListPanel):
         return titled("Pins")
 
     def note(self) -> Line:
-        stale = sum(one.standing in (Standing.FASTER, Standing.OTHER_CONTEXT) for one in self.pins)
+        stale = sum(one.stale for one in self.pins)
         return (
             [(fmt.plural(len(self.pins), "pin") + (f", {stale} stale" if stale else ""), Tone.DIM)] if self.pins else []
         )

@@ -13,6 +13,7 @@ from emmy_tui.text import Glyphs, Line, Tone, clean, left, right, wrap
 from emmy_tui.view import View
 from emmy_tui.widgets.kernel_name import suffixed, told_apart
 from emmy_tui.widgets.panel import ListPanel, titled
+from engine.deploy import suggestions_now
 from engine.store import Store, StoreError, Suggestion
 
 LABEL = 10
@@ -31,7 +32,7 @@ def read_suggestions() -> Callable[[Store], tuple[Suggested, ...]]:
     """The question that a desk answers."""
 
     def question(store: Store) -> tuple[Suggested, ...]:
-        found = store.suggestions()
+        found = suggestions_now(store)
         names = {key: _names(store, key) for key in {one.kernel_key for one in found}}
         return tuple(Suggested(one, *names[one.kernel_key]) for one in found)
 

@@ -15,6 +15,7 @@ from emmy_tui.predicting import Predictions, time_beside
 from emmy_tui.recorded import recorded
 from emmy_tui.text import Glyphs, Line, Tone, clean, crop, left, line_width, right
 from emmy_tui.view import View
+from emmy_tui.widgets.kernel_name import Names
 from emmy_tui.widgets.panel import ListPanel, titled
 from engine.store import Candidate, Store
 from engine.vocabulary import Regime
@@ -127,13 +128,20 @@ def header_line(columns: Columns, shown: Shown, glyphs: Glyphs) -> Line:
 
 
 def variant_line(
-    place: int, row: Candidate, marked: bool, columns: Columns, glyphs: Glyphs, predicted: float | None = None
+    place: int,
+    row: Candidate,
+    marked: bool,
+    columns: Columns,
+    glyphs: Glyphs,
+    predicted: float | None = None,
+    name: str = "",
 ) -> Line:
-    """One candidate; `place` is its place in the list, from 1. One without any time says why in place of numbers."""
+    """One candidate; `place` is its place in the list, from 1, `name` its kernel's where that has a column. One without
+    any time says why in place of numbers."""
     mark = glyphs.pinned if row.pinned else "A" if marked else " "
     spans: Line = [(right(str(place), columns.number) + " ", Tone.DIM), (f"{mark} ", Tone.ACCENT)]
     if columns.label:
-        spans.append((left(clean(row.label, glyphs), columns.label, glyphs) + " ", Tone.DIM))
+        spans.append((left(name or clean(row.label, glyphs), columns.label, glyphs) + " ", Tone.DIM))
     spans.append((left(clean(short_words(row.schedule), glyphs), columns.knobs, glyphs), Tone.PLAIN))
     if row.best_us is None:
         spans.append((f" {glyphs.failed} {clean(row.failure or row.status, glyphs)}", Tone.BAD))
@@ -198,7 +206,13 @@ class VariantList(ListPanel):
         gpu = f"{glyphs.dot} {clean(shown.gpu, glyphs)}" if shown.gpu and self.size.width >= 100 else ""
         heading = recorded("Variants", self.view)
         room = max(8, self.inner_size.width - line_width(titled(heading, gpu)) - ROWS_ROOM)
-        return titled(heading, crop(clean(shown.kernel, glyphs), room, glyphs), gpu)
+        return titled(heading, crop(clean(self._kernel_here() or shown.kernel, glyphs), room, glyphs), gpu)
+
+    def _kernel_here(self) -> str:
+        """Of rows of several kernels, the kernel of the one under the cursor; "" where all are of one."""
+        row = self.current_row() if self.shown.several else None
+        known = self.view.snapshot.kernels.get(row.kernel) if row is not None else None
+        return f"{known.label} {known.shape}" if known is not None else row.label if row is not None else ""
 
     def note(self) -> Line:
         glyphs = self.view.glyphs
@@ -231,6 +245,7 @@ class VariantList(ListPanel):
         if any(number not in self._rows for number in numbers):
             self._fetch(start, count)
         marked = self.marked.number if self.marked else None
+        names = self._names() if columns.label else None
         lines: list[Line] = []
         for place, number in enumerate(numbers, start + 1):
             row = self._rows.get(number)
@@ -238,8 +253,15 @@ class VariantList(ListPanel):
                 lines.append([(right(str(place), columns.number) + f"   {glyphs.ellipsis}", Tone.DIM)])
             else:
                 predicted = self._predicted.get(number)
-                lines.append(variant_line(place, row, number == marked, columns, glyphs, predicted))
+                name = names.name(row.kernel, columns.label, glyphs) if names else ""
+                lines.append(variant_line(place, row, number == marked, columns, glyphs, predicted, name))
         return lines
+
+    def _names(self) -> Names:
+        """What tells the kernels of all rows that were read, and of the run, from each other."""
+        kernels = self.view.snapshot.kernels
+        read = {row.kernel: (row.kernel, row.label, "") for row in self._rows.values() if row.kernel not in kernels}
+        return Names.of([*((row.kernel, row.label, row.shape) for row in kernels.values()), *read.values()])
 
     def _fetch(self, start: int, count: int) -> None:
         wanted = self.numbers[max(0, start - AROUND) : start + count + AROUND]

@@ -71,6 +71,10 @@ class Lent:
         self._engine = engine
 
     @property
+    def pid(self) -> int:
+        return self._engine.pid
+
+    @property
     def channel(self) -> Channel:
         return self._engine.channel
 

@@ -42,6 +42,10 @@ def test_a_pin_is_kept_with_who_when_and_why(database: Path, capsys: pytest.Capt
     record = json.loads(capsys.readouterr().out)
     assert [pin["standing"] for pin in record["pins"]] == ["ok"]
     assert [pin["note"] for pin in record["ended"]] == ["steady"]
+    assert [pin["stale"] for pin in record["pins"]] == [False]
+    assert leave("pins", "--db", str(database), "--history") == 0
+    (head,) = [line for line in capsys.readouterr().out.splitlines() if "ended pin of" in line]
+    assert head.index("pinned") < head.index("ended", head.index("pinned"))
     assert leave("unpin", "matmul", "--db", str(database)) == 0
     assert leave("pins", "--db", str(database)) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "nothing is pinned"

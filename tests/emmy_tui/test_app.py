@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from textual.command import CommandPalette
 
+from emmy_tui.desk import TURN_S
 from emmy_tui.dialogs import Leave
 from emmy_tui.help import Help
 from emmy_tui.look import Look
@@ -29,6 +32,15 @@ async def test_the_first_frame_shows_the_run() -> None:
             assert words in text
         assert f"measured {app.view.snapshot.measured}  cached 0" in text
         assert app.focused is app.live.kernel_panel
+
+
+async def test_a_thread_beside_the_screen_gives_way_soon() -> None:
+    before = sys.getswitchinterval()
+    try:
+        async with running(showing(EVENTS)):
+            assert sys.getswitchinterval() == pytest.approx(TURN_S)
+    finally:
+        sys.setswitchinterval(before)
 
 
 async def test_q_leaves_when_nothing_runs() -> None:
@@ -155,7 +167,7 @@ async def test_the_palette_runs_an_action() -> None:
         await pilot.press(*"pause")
         await pilot.pause()
         await pilot.app.workers.wait_for_complete()
-        await pilot.press("down", "enter")
+        await pilot.press("enter")
         await pilot.pause()
     assert source.asked == ["pause"]
 

@@ -85,6 +85,7 @@ async def test_jumping_to_a_panel_by_its_letter() -> None:
         letters = dict(app.view.letters)
         assert set(letters) == {"kernels", "curve", "tree", "log"}
         assert all(f"[{letter}]" in text for letter in letters.values())
+        assert f"[{letters['kernels']}] Kernels" in text, "the title stays readable"
         await pilot.press(letters["kernels"])
         assert app.live.focused_panel() == "kernels"
         await pilot.pause()
@@ -143,10 +144,10 @@ async def test_changed_keys_work_and_are_what_is_written() -> None:
 
 async def test_badges_stand_in_the_header() -> None:
     source = ScriptedSource(EVENTS)
-    source.badges = ("FROZEN COPY", "WRITER SILENT 11m")
+    source.badges = ("NOT UPDATING", "WRITER SILENT 11m")
     app = application(source)
     async with running(app, (120, 40)):
-        assert "FROZEN COPY  WRITER SILENT 11m" in rows(app)[0]
+        assert "NOT UPDATING  WRITER SILENT 11m" in rows(app)[0]
 
 
 @pytest.mark.parametrize("tab", ["2", "3", "4", "5", "6"])

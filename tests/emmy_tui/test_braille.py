@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import math
 from array import array
+from bisect import bisect_left
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emmy_tui.widgets.braille import BLANK, DOTS, Canvas, Scale, column_edges, draw
+from emmy_tui.widgets.braille import BLANK, DOTS, Canvas, Drawing, Scale
 
 TIMES = st.one_of(st.floats(min_value=0.01, max_value=1e6), st.just(math.nan))
 SERIES = st.lists(TIMES, min_size=1, max_size=400)
@@ -15,7 +16,7 @@ HEIGHTS = st.integers(min_value=1, max_value=12)
 
 
 def dot(canvas: Canvas, column: int, row: int) -> bool:
-    character, _ = canvas.cell(column // 2, row // 4)
+    character, _ = canvas.cells(row // 4)[column // 2]
     return character != " " and bool((ord(character) - BLANK) & DOTS[row % 4][column % 2])
 
 
@@ -24,8 +25,28 @@ def drawn(ys: list[float], width: int, height: int, log: bool) -> tuple[Canvas, 
     timed = [y for y in ys if y == y] or [1.0]
     canvas = Canvas(width, height)
     scale = Scale.over(min(timed), max(timed), canvas.rows, log)
-    failed = draw(canvas, array("d", xs), array("d", ys), xs[-1], scale)
-    return canvas, scale, xs, failed
+    drawing = Drawing(canvas, xs[-1], scale, array("d", xs))
+    drawing.draw(array("d", ys))
+    return canvas, scale, xs, drawing.failed
+
+
+def column_edges(xs: list[float], columns: int, end: float) -> list[int]:
+    """Index of the first point of each dot column, and one past the last point."""
+    return [bisect_left(xs, end * column / columns) for column in range(columns)] + [len(xs)]
+
+
+@given(SERIES, st.lists(st.integers(min_value=0, max_value=400), max_size=5), WIDTHS, HEIGHTS)
+def test_a_curve_that_is_drawn_on_is_the_one_that_is_drawn_at_once(
+    ys: list[float], stops: list[int], width: int, height: int
+) -> None:
+    whole, scale, xs, failed = drawn(ys, width, height, True)
+    places = array("d")
+    drawing = Drawing(Canvas(width, height), xs[-1], scale, places)
+    for stop in (*sorted(stops), len(xs)):
+        places.extend(xs[len(places) : stop])
+        drawing.draw(array("d", ys[:stop]))
+    assert [drawing.canvas.cells(y) for y in range(height)] == [whole.cells(y) for y in range(height)]
+    assert drawing.failed == failed
 
 
 @given(SERIES, WIDTHS, HEIGHTS, st.booleans())
@@ -65,7 +86,7 @@ def test_the_line_never_rises(ys: list[float], width: int, height: int) -> None:
     canvas, _, _, _ = drawn(ys, width, height, True)
     lowest = -1
     for x in range(canvas.width):
-        rows = [y for y in range(canvas.height) if canvas.cell(x, y)[1]]
+        rows = [y for y in range(canvas.height) if canvas.cells(y)[x][1]]
         if rows:
             assert max(rows) >= lowest
             lowest = max(rows)
@@ -81,5 +102,5 @@ def test_characters_are_braille_or_blank() -> None:
     canvas = Canvas(2, 1)
     canvas.point(0, 0)
     canvas.line(1, 1, 3)
-    assert canvas.cell(0, 0) == (chr(BLANK + 0x01 + 0x10 + 0x20 + 0x80), True)
-    assert canvas.cell(1, 0) == (" ", False)
+    assert canvas.cells(0)[0] == (chr(BLANK + 0x01 + 0x10 + 0x20 + 0x80), True)
+    assert canvas.cells(0)[1] == (" ", False)

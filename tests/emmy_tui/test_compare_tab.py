@@ -18,13 +18,13 @@ from emmy_tui.tabs.compare import RunChoice
 from emmy_tui.text import UNICODE
 from emmy_tui.verdicts import judged, timing_of
 from emmy_tui.widgets.compare_list import INTERVAL, interval_text, ratio_text, side_text
-from engine.events import Health
-from engine.store import KernelResult, Store
+from engine.events import Health, RunState
+from engine.store import KernelResult, RunInfo, Store
 from engine.store.run_results import BestTime
 from engine.vocabulary import Measurement, Regime, Schedule, Status, Timing
 from tests.emmy_tui.looking import rows, running, screen_text
 from tests.emmy_tui.measured import CONTEXT, fill, over, press, type_text
-from tests.emmy_tui.two_runs import record_runs
+from tests.emmy_tui.two_runs import measured, pointwise, record_runs
 
 WIDE = (160, 45)
 
@@ -49,9 +49,22 @@ async def test_kernels_stand_beside_each_other_with_a_verdict(database: Path) ->
         text = screen_text(app)
         assert "common 3/4  geomean A/B 0.969" in text
         (line,) = [row for row in rows(app) if " matmul 512" in row]
-        assert "12.41    13.60   0.913   0.886-0.940 A faster       deploy" in line
+        assert "12.41    13.60   0.913   0.886-0.940 A faster         deploy" in line
         (line,) = [row for row in rows(app) if " relu " in row]
-        assert "3.070    3.080   0.997   0.967-1.027 within noise   rank" in line
+        assert "3.070    3.080   0.997   0.967-1.027 within noise     rank" in line
+
+
+async def test_one_measurement_that_both_runs_were_served_is_called_so_without_an_interval(database: Path) -> None:
+    with Store.open(database) as store:
+        program = store.program(store.runs()[0].id)
+        for number in (3, 4):
+            info = RunInfo("torch.tanh(x)", program, "cuda:0", CONTEXT.gpu, CONTEXT.key, number, 50, "cold-1")
+            store.record_kernel(pointwise("tanh"))
+            run = store.start_run(info)
+            store.record_events(run, measured(pointwise("tanh"), 2.0, Regime.RANKING, 0))
+            store.end_run(run, RunState.FINISHED)
+        (pair,) = read_comparison(Choice(run))(store).pairs
+    assert (pair.verdict, pair.ratio, pair.low, interval_text(pair)) == (Verdict.SHARED, 1.0, None, "-")
 
 
 async def test_enter_says_it_in_full_and_s_sorts(database: Path) -> None:
@@ -89,6 +102,30 @@ async def test_runs_are_chosen_and_swapped(database: Path) -> None:
         assert app.compare.list.comparison.b.run.id == before.b.run.id
         await press(app, pilot, "b", "escape")
         assert not isinstance(app.screen, RunChoice)
+
+
+async def test_a_newest_run_with_nothing_in_common_waits_to_be_chosen_and_a_stays_when_b_is(database: Path) -> None:
+    with Store.open(database) as store:
+        known = store.runs()
+        program = store.program(known[0].id)
+        info = RunInfo("torch.tanh(x)", program, "cuda:0", CONTEXT.gpu, CONTEXT.key, 3, 50, "cold-1")
+        alone = store.start_run(info)
+        store.record_kernel(pointwise("tanh"))
+        store.record_events(alone, measured(pointwise("tanh"), 2.0, Regime.RANKING, 0))
+        store.end_run(alone, RunState.FINISHED)
+    app = over(database)
+    async with running(app, WIDE) as pilot:
+        await press(app, pilot, "5")
+        shown = app.compare.list.comparison
+        assert shown is not None
+        assert [shown.b.run.id, shown.a.run.id] == [run.id for run in known]
+        await press(app, pilot, "b", "enter")
+        beside = app.compare.list.comparison
+        assert beside is not None
+        assert (beside.a.run.id, beside.b.run.id) == (shown.a.run.id, alone)
+        await press(app, pilot, "a", "enter")
+        assert app.compare.list.comparison is not None
+        assert app.compare.list.comparison.a.run.id == alone
 
 
 async def test_another_database_is_compared_with(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:

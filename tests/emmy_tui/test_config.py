@@ -79,6 +79,19 @@ def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, text: str, sentenc
     assert str(path) in str(refused.value)
 
 
+@pytest.mark.parametrize("content", [b"fps = 8\r\n", b"\xef\xbb\xbffps = 8\n", b"\xef\xbb\xbf# a line\r\nfps = 8"])
+def test_line_ends_and_marks_of_other_editors_are_read(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "emmy-tui.toml").write_bytes(content)
+    assert read_config(tmp_path / "emmy-tui.toml", {}, {}).fps == 8
+
+
+@pytest.mark.parametrize("content", ["fps = 8\n".encode("utf-16"), b'theme = "d\xe4rk"\n'])
+def test_what_is_no_utf_8_is_said_so(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "emmy-tui.toml").write_bytes(content)
+    with pytest.raises(BadConfig, match="is no UTF-8 text"):
+        read_config(tmp_path / "emmy-tui.toml", {}, {})
+
+
 def test_environment_and_missing_files(tmp_path: Path) -> None:
     with pytest.raises(BadConfig, match="EMMY_TUI_FPS: fps is a number, not 'fast'"):
         read_config(written(tmp_path, ""), {"EMMY_TUI_FPS": "fast"}, TABLE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from emmy_tui.text import plain
 from emmy_tui.view import View
-from emmy_tui.widgets.curve import Points, plot
+from emmy_tui.widgets.curve import Points, drawn, plot
 from engine.snapshot import KernelRow
 from engine.snapshot_rows import TrialPoint
 from tests.emmy_tui.looking import application, running, screen_text
@@ -22,7 +22,8 @@ def points(*moments: float) -> Points:
 def test_two_runs_stand_side_by_side() -> None:
     apart = points(100.0, 101.0, 103.0, 1603.0, 1604.0)
     assert list(apart.seconds) == [0.0, 1.0, 3.0, 3.0, 4.0]
-    text = "\n".join(plain(line) for line in plot(apart, 60, 10, View(by_time=True)))
+    seen = View(by_time=True)
+    text = "\n".join(plain(line) for line in plot(apart, drawn(apart, 60, 10, seen), 60, seen))
     assert "time in runs (t)" in text
     assert "00:25" not in text
 

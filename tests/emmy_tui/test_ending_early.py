@@ -105,6 +105,9 @@ def test_after_a_kill_it_says_how_to_get_the_prompt_that_went_with_the_screen(tm
         gone(drawing, terminal)
         after = terminal.output[terminal.output.rfind(ALTERNATE_OFF) :]
         assert b"emmy-tui: ended, since the process above it was killed; press enter" in after
+        for mode in (b"1000", b"1003", b"1006", b"1015"):
+            on, off = (terminal.output.rfind(b"\x1b[?" + mode + end) for end in (b"h", b"l"))
+            assert on < off, mode
         os.write(terminal.master, b"\n")
         terminal.output = b""
         terminal.read_until(b"READY> ")

@@ -139,7 +139,7 @@ def test_a_copy_that_a_full_disk_froze_thaws_with_space(tmp_path: Path, monkeypa
     monkeypatch.setattr("engine.store.connection.is_full", lambda path, error=None: full)
     source = DatabaseSource(tmp_path / "tune.db")
     try:
-        until(source, lambda: source.badges == ("FROZEN COPY (full disk)",))
+        until(source, lambda: source.badges == ("NOT UPDATING (full disk)",))
         full = False
         until(source, lambda: source.badges == ())
         record(tmp_path / "tune.db", [Logged(at=1.0, level="info", text="news")])

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emmy_tui import format as fmt
-from emmy_tui.filter import ALIKE, NAMES, NEAR, OFF, PREDICTED, BadFilter, Filter, parse_filter
+from emmy_tui.filter import ALIKE, MOST_TERMS, NAMES, NEAR, OFF, PREDICTED, BadFilter, Filter, parse_filter
 from emmy_tui.knob_words import short_words
 from emmy_tui.text import UNICODE, plain
 from emmy_tui.widgets.variant_list import Columns, Shown, header_line
@@ -201,3 +201,13 @@ def test_every_short_word_of_a_row_is_a_filter(name: str, data: st.DataObject) -
     if shown and name != "ACF":
         (found,) = parse_filter(shown).conditions
         assert (found.field, str(found.value).casefold()) == (name, str(value).casefold())
+
+
+@pytest.mark.parametrize("term", ["us<20", 'cause:"two words"', "M128", "kernel"])
+def test_a_filter_of_too_many_terms_is_refused_with_their_number(term: str) -> None:
+    with pytest.raises(BadFilter, match=f"^the filter has {MOST_TERMS + 1} terms, at most {MOST_TERMS}$"):
+        parse_filter(" ".join([term] * (MOST_TERMS + 1)))
+
+
+def test_a_filter_of_as_many_terms_as_may_be_is_read() -> None:
+    assert len(parse_filter(" ".join(["us<20"] * MOST_TERMS)).conditions) == MOST_TERMS

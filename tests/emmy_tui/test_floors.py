@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from emmy_tui import format as fmt
 from emmy_tui.text import ASCII, UNICODE, line_width, plain
 from emmy_tui.view import View
 from emmy_tui.widgets.kernel_list import Columns, KernelList, floor_text, header_line, kernel_line
 from emmy_tui.widgets.selected import floor_sentence
+from emmy_tui.widgets.totals import total_lines
 from engine.ir.roofline import Ceilings
 from engine.snapshot import KernelRow, Snapshot, apply
 from engine.store import Store
@@ -56,6 +58,21 @@ async def test_list_detail_and_health_tell_of_it() -> None:
         await pilot.press("H")
         await pilot.pause()
         assert "at its best  copy 4021 GB/s   matmul bf16 790   fp32 52 TFLOP/s" in screen_text(app)
+
+
+def test_the_program_has_a_floor_once_each_of_its_kernels_has_one() -> None:
+    found = snapshot()
+    counted = found.counted_kernels()
+    assert counted
+    floor_us = sum(count * (row.floor_us or 0) for row, count in counted)
+    by_compute = sum(count * (row.floor_us or 0) for row, count in counted if row.bound == "compute")
+    share, bound = max((by_compute / floor_us, "compute"), (1 - by_compute / floor_us, "memory"))
+    assembled = found.assembled_grouping()
+    us = assembled.whole_us if assembled is not None else found.counted_us()
+    text = plain(total_lines(View(snapshot=found), 160)[0])
+    assert f"×floor {(us or 0) / floor_us:.2f} ({fmt.us(floor_us)} us, {fmt.ratio(share)} by {bound})" in text
+    counted[0][0].floor_us = None
+    assert "floor" not in plain(total_lines(View(snapshot=found), 160)[0])
 
 
 async def test_without_ceilings_there_is_no_column() -> None:

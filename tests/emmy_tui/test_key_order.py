@@ -13,6 +13,7 @@ from textual.pilot import Pilot
 from emmy_tui.app import EmmyApp
 from emmy_tui.prompt import Prompt
 from engine.store import Store
+from engine.vocabulary import Schedule
 from tests.emmy_tui.looking import running, screen_text
 from tests.emmy_tui.measured import fill, over, press, settled
 
@@ -84,6 +85,55 @@ async def test_keys_wait_for_a_line_that_the_database_is_asked_for(tmp_path: Pat
         await until_quiet(app, pilot)
         assert isinstance(app.screen, Prompt)
         assert "new" in screen_text(app)
+
+
+async def test_what_is_done_with_a_row_waits_for_the_row_that_is_moved_to(tmp_path: Path) -> None:
+    app = over(fill(tmp_path / "tune.db", rows=8))
+    async with running(app) as pilot:
+        await press(app, pilot, "2")
+        shown = app.variants.list.current_row()
+        assert shown is not None
+        go_on = await held_up(app)
+        burst(app, ["right_square_bracket", "p", *"note", "enter"])
+        await pilot.pause()
+        assert len(app.screen_stack) == 1
+        go_on.set()
+        await until_quiet(app, pilot)
+        with Store.open(tmp_path / "tune.db", read_only=True) as store:
+            (pin,) = [one.pin for one in store.pins()]
+        here = app.variants.list.current_row()
+        assert here is not None
+        assert (pin.kernel_key, pin.schedule, pin.note) == (here.kernel, Schedule.of(here.schedule), "note")
+        assert pin.kernel_key != shown.kernel
+
+
+async def test_moves_are_of_the_rows_that_were_asked_for(tmp_path: Path) -> None:
+    app = over(fill(tmp_path / "tune.db", rows=8))
+    async with running(app) as pilot:
+        await press(app, pilot, "2", "right_square_bracket")
+        go_on = await held_up(app)
+        burst(app, ["left_square_bracket", "j", "j", "p", *"third", "enter"])
+        await pilot.pause()
+        go_on.set()
+        await until_quiet(app, pilot)
+        assert notes(tmp_path / "tune.db") == ["third"]
+        assert app.variants.list.cursor == 2
+
+
+async def test_rows_that_take_long_hold_keys_up_once(tmp_path: Path) -> None:
+    app = over(fill(tmp_path / "tune.db", rows=8))
+    async with running(app) as pilot:
+        await press(app, pilot, "2")
+        go_on = await held_up(app)
+        burst(app, ["right_square_bracket", *"pjjjjjjjj", "1"])
+        for _ in range(500):
+            if app.view.tab == "live":
+                break
+            await asyncio.sleep(0.01)
+        assert app.view.tab == "live", "they wait no second each"
+        go_on.set()
+        await until_quiet(app, pilot)
+        assert notes(tmp_path / "tune.db") == []
 
 
 async def test_esc_gives_up_a_line_that_is_still_asked_for(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,55 @@ async def test_what_takes_a_moment_is_stored(tmp_path: Path) -> None:
         await soon(app, pilot, lambda: app._exit)
     assert (app.return_code, app.unstored) == (0, ())
     assert pins(path) == 1
+
+
+def busy(app: EmmyApp) -> threading.Event:
+    """The desk's thread reads nothing else until this is set."""
+    goes_on = threading.Event()
+    app.desk.ask("busy", lambda store: goes_on.wait(20), lambda answer: None, app.outlet.warn)
+    return goes_on
+
+
+@pytest.mark.parametrize(("tab", "keys", "file"), [("2", "ecq", "*variants*.csv"), ("6", "eq", "*pins*.json")])
+async def test_a_file_that_was_asked_for_is_written(tab: str, keys: str, file: str, tmp_path: Path) -> None:
+    app = over(fill(tmp_path / "tune.db", rows=4))
+    async with running(app) as pilot:
+        await pin(app, pilot)
+        await soon(app, pilot, lambda: not app.desk.unwritten)
+        await press(app, pilot, tab)
+        goes_on = busy(app)
+        await pilot.press(*keys)
+        assert not app._exit
+        goes_on.set()
+        await soon(app, pilot, lambda: app._exit)
+    assert app.return_code == 0
+    assert [path.stat().st_size > 0 for path in (tmp_path / "out").glob(file)] == [True]
+
+
+async def test_a_file_that_takes_long_is_asked_about(tmp_path: Path, impatient: None) -> None:
+    app = over(fill(tmp_path / "tune.db", rows=4))
+    async with running(app) as pilot:
+        await press(app, pilot, "2")
+        goes_on = busy(app)
+        await pilot.press(*"ecq")
+        await soon(app, pilot, lambda: isinstance(app.screen, Unstored))
+        assert "the export of the variants" in screen_text(app)
+        await pilot.press("enter")
+        goes_on.set()
+        await soon(app, pilot, lambda: app._exit)
+    assert list((tmp_path / "out").glob("*.csv"))
+
+
+async def test_a_file_that_can_not_be_written_keeps_the_screen(tmp_path: Path) -> None:
+    app = over(fill(tmp_path / "tune.db", rows=4))
+    (tmp_path / "out").write_text("in the way of the folder")
+    async with running(app) as pilot:
+        await press(app, pilot, "2")
+        goes_on = busy(app)
+        await pilot.press(*"ecq")
+        goes_on.set()
+        await soon(app, pilot, lambda: "can't be written" in app.footer.said)
+        assert not app._exit
 
 
 async def test_a_lock_is_waited_for_aloud_and_asked_about(tmp_path: Path) -> None:

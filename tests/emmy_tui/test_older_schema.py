@@ -45,7 +45,7 @@ def test_an_older_file_is_upgraded_and_followed(older: Path) -> None:
     assert source is not None
     try:
         until(lambda: bool(source.drain(1)))
-        assert not any("FROZEN" in badge for badge in source.badges)
+        assert not any("NOT UPDATING" in badge for badge in source.badges)
         assert version(older) == SCHEMA + 1
     finally:
         source.close()
@@ -57,7 +57,7 @@ def test_read_only_leaves_the_file_and_says_why(older: Path) -> None:
     assert source is not None
     try:
         until(lambda: bool(source.badges))
-        assert source.badges[0] == "FROZEN COPY (older schema, opened read-only)"
+        assert source.badges[0] == "NOT UPDATING (older schema, opened read-only)"
     finally:
         source.close()
     assert older.read_bytes() == before

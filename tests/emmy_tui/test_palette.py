@@ -11,9 +11,11 @@ from textual.command import CommandList
 from textual.pilot import Pilot
 
 from emmy_tui.action import LIVE, VARIANTS
+from emmy_tui.actions import BY_NAME
 from emmy_tui.app import EmmyApp
 from emmy_tui.database_source import DatabaseSource
 from emmy_tui.palette import Commands, Findings, has_words
+from emmy_tui.pressing import palette_title
 from emmy_tui.run_source import RunSource
 from emmy_tui.source import Mode
 from tests.emmy_tui.looking import application, running, screen_text, showing
@@ -103,6 +105,29 @@ async def test_what_does_not_work_now_comes_last() -> None:
         for alike in (words, [hit for hit in hits if hit not in words]):
             scores = [hit.score for hit in alike if not (hit.help or "").startswith("Not now")]
             assert all(hit.score < min(scores) for hit in alike if (hit.help or "").startswith("Not now"))
+
+
+@pytest.mark.parametrize(
+    ("typed", "name"),
+    [
+        *(
+            ("pareto", "pareto"),
+            ("quit", "leave"),
+            ("exit", "leave"),
+            ("theme", "toggle_theme"),
+            ("dark", "toggle_theme"),
+        ),
+        *(("light", "toggle_theme"), ("help", "help"), ("keys", "help"), ("search", "filter"), ("filter", "filter")),
+        *(("find", "filter"), ("copy", "copy_knobs"), ("yank", "copy_knobs"), ("export", "export"), ("save", "export")),
+        *(("pause", "pause"), ("stop", "stop"), ("screenshot", "picture"), ("sort", "sort"), ("order", "sort")),
+    ],
+)
+async def test_an_action_is_found_by_the_words_that_people_type(typed: str, name: str) -> None:
+    app = showing(search_events(), capabilities=())
+    async with running(app) as pilot:
+        await pilot.pause()
+        hits = sorted([hit async for hit in Commands(app.screen).search(typed)], key=lambda hit: -hit.score)
+        assert palette_title(BY_NAME[name]) in [str(hit.match_display) for hit in hits[:6]]
 
 
 def test_words_are_the_beginnings_of_words() -> None:

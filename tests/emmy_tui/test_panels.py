@@ -13,15 +13,15 @@ from emmy_tui.best import best_path
 from emmy_tui.source import Mode
 from emmy_tui.text import ASCII, UNICODE, line_width, plain
 from emmy_tui.view import View
-from emmy_tui.widgets.curve import Points, plot, rounded_end
-from emmy_tui.widgets.event_log import entries, entry_line, schedule_words
+from emmy_tui.widgets.curve import Points, drawn, plot, rounded_end
+from emmy_tui.widgets.event_log import Lines, entries, entry_line, schedule_words
 from emmy_tui.widgets.kernel_list import Columns, header_line, kernel_line
 from emmy_tui.widgets.kernel_name import kernel_name, short_name
 from emmy_tui.widgets.selected import selected_lines
 from emmy_tui.widgets.status import status_line
 from emmy_tui.widgets.totals import total_line, total_lines
 from engine.events import Assembled, Event, KernelFound, Measured, NodeState, RunFinished, RunStarted
-from engine.snapshot import DeployTime, KernelRow, Snapshot, apply
+from engine.snapshot import LOG_LIMIT, DeployTime, KernelRow, Snapshot, apply
 from engine.vocabulary import Schedule
 from tests.emmy_tui.looking import NOW
 from tests.emmy_tui.scripted import WORKS, Script, search_events
@@ -124,7 +124,8 @@ def test_a_curve_fills_its_place_exactly(width: int, height: int, log: bool, by_
     for kernel in ("5f1c", "e911"):
         points = Points(SNAPSHOT.kernels[kernel])
         points.update()
-        lines = plot(points, width, height, view(log_scale=log, by_time=by_time, glyphs=ASCII))
+        seen = view(log_scale=log, by_time=by_time, glyphs=ASCII)
+        lines = plot(points, drawn(points, width, height, seen), width, seen)
         assert len(lines) == height
         assert all(line_width(line) == width for line in lines)
         assert all(plain(line).isascii() for line in lines)
@@ -258,3 +259,15 @@ def test_a_short_name_cuts_the_label_before_the_shape(width: int) -> None:
     assert name.endswith("4096x4096x4096")
     assert len(name) <= width
     assert short_name(snapshot.kernels["other"], snapshot, width) == "softmax"
+
+
+@pytest.mark.parametrize("replay", [False, True])
+def test_a_log_that_grows_and_is_cut_off_has_the_lines_of_the_whole_log(replay: bool) -> None:
+    hits = [replace(one, cached=True) if isinstance(one, Measured) else replace(one) for one in SNAPSHOT.log]
+    events = [replace(one) for one in hits * (2 + 2 * LOG_LIMIT // len(hits))]
+    snapshot, lines = Snapshot(), Lines()
+    for count, event in enumerate(events):
+        apply(snapshot, event)
+        if count % 37 == 0 or count % 41 == 0:
+            lines.update(snapshot.log, replay=replay)
+            assert lines.entries == entries(snapshot.log, replay=replay)

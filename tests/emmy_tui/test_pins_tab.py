@@ -54,6 +54,23 @@ async def test_how_pins_stand(database: Path) -> None:
         assert (database.parent / "copied.txt").read_text().startswith("BLOCK_M=")
 
 
+async def test_the_pins_that_a_key_tunes_again_are_those_that_the_title_calls_stale(database: Path) -> None:
+    pin(database, 0, OTHER.key)
+    app = over(database)
+    async with running(app, WIDE) as pilot:
+        await press(app, pilot, "6")
+        assert "1 pin, 1 stale" in screen_text(app)
+        assert app.pins.row.stale
+    pin(database, 1)
+    with Store.open(database) as store:
+        store.unpin(matmul().key, OTHER.key)
+    app = over(database)
+    async with running(app, WIDE) as pilot:
+        await press(app, pilot, "6")
+        assert "stale" not in "".join(rows(app)[:-1])
+        assert not app.pins.row.stale
+
+
 async def test_typing_knobs_that_were_never_measured(database: Path) -> None:
     app = over(database)
     async with running(app, WIDE) as pilot:
@@ -288,6 +305,7 @@ async def test_what_deploys_follows_a_pin_and_its_undo_before_the_other_kernels(
         assert sources() == ["pin", before[1]]
         await press(app, pilot, "U")
         assert sources() == before
-        app.pins._queue, app.pins._asking = dict(app.view.snapshot.kernels), True
-        app.pins._ask_first({(relu().key, 1)})
-        assert list(app.pins._queue) == [relu().key, matmul().key]
+        reading = app.pins._deploying
+        reading._queue, reading._asking = dict(app.view.snapshot.kernels), True
+        reading.ask_first({relu().key})
+        assert list(reading._queue) == [relu().key, matmul().key]

@@ -13,7 +13,8 @@ from emmy_tui.database_source import DatabaseSource, recorded_events
 from emmy_tui.known import RECORDED, KnownKernels, Rows, fold
 from emmy_tui.once import frame
 from emmy_tui.palette import Findings
-from engine.events import KernelFound
+from engine.deploy import fastest_deployed
+from engine.events import Event, KernelFinished, KernelFound, KernelStarted
 from engine.snapshot import Snapshot
 from engine.store import Store, merge_databases
 from engine.vocabulary import Regime
@@ -102,6 +103,34 @@ def test_what_was_told_is_not_told_again(tmp_path: Path, monkeypatch: pytest.Mon
         (news,) = known.news(store)
         assert isinstance(news, Rows)
         assert (news.found.kernel, news.count, news.us) == (relu().key, 2, 10.0)
+
+
+@pytest.mark.parametrize(
+    "told", [(0.9, 1.0), (1.0, 0.9), (1.1, 1.0), (1.0, 1.0), (1.0,), (0.9,), (None, 1.0), (1.0, None)]
+)
+def test_where_runs_tell_several_times_of_one_schedule_that_of_the_rows_counts(
+    tmp_path: Path, told: tuple[float | None, ...]
+) -> None:
+    """As runs of two machines do whose databases were merged: each took a time, and one is kept."""
+    path = fill(tmp_path / "tune.db")
+    key = matmul().key
+    with Store.open(path, read_only=True) as store:
+        row = fastest_deployed(matmul(), store, CONTEXT.key)
+        assert row is not None
+        assert row.us is not None
+        schedule = str(row.schedule)
+        events: list[Event] = []
+        for share in told:
+            us = None if share is None else share * row.us
+            events += [
+                KernelFound(at=1.0, kernel=key, label="mm", family="f", shape="s", count=1, flops=1, bytes_moved=1),
+                KernelStarted(at=1.0, kernel=key, patience=50),
+                KernelFinished(at=1.0, kernel=key, state="done", reason="", best_us=us, best_schedule=schedule),
+            ]
+        known, snapshot = KnownKernels(), Snapshot()
+        for event in (*known.noted(events, CONTEXT.key), *known.events(store)):
+            fold(snapshot, event)
+    assert (snapshot.kernels[key].chosen_us, snapshot.kernels[key].best_schedule) == (row.us, schedule)
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 45)])

@@ -27,6 +27,7 @@ class FakeSession:
     def __init__(self) -> None:
         self.state = RunState.IDLE
         self.dropped = 2
+        self.pid: int | None = None
         self.asked: list[str] = []
         self._events: list[Event] = []
 

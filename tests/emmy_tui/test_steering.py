@@ -24,7 +24,7 @@ from emmy_tui.widgets.event_log import entries, entry_line
 from emmy_tui.widgets.kernel_name import known_name
 from emmy_tui.widgets.status import status_line
 from emmy_tui.widgets.totals import kernels_alone, program_name, program_sum_us
-from engine.events import Acted, KernelFinished, KernelFound, KernelStarted, QueueChanged, RunFinished
+from engine.events import Acted, Health, KernelFinished, KernelFound, KernelStarted, QueueChanged, RunFinished
 from engine.session import TuningSession
 from engine.snapshot import apply
 from engine.store import Store
@@ -253,15 +253,17 @@ def test_marked_kernels_are_replayed_as_runs_of_their_own_and_add_up(tmp_path: P
     assert f"Σ {fmt.us(sum(us or 0.0 for us in times))} us" in ends[-2] + ends[-1]
 
 
-async def test_a_pin_is_measured_on_demand_and_stale_ones_are_tuned_again(database: Path) -> None:
+async def test_a_pin_is_measured_on_demand_and_is_not_stale_for_want_of_a_time(database: Path) -> None:
     typed = schedules(matmul(), 400)[-1]
     with Store.open(database, clock=lambda: START) as store:
         store.record_pin(matmul().key, typed, CONTEXT.key, author="ana")
     launches = Launches()
     app = with_launch(database, launches)
     async with running(app, (100, 30)) as pilot:
-        await press(app, pilot, "6", "m", "escape", "R", "escape", "r", "escape")
-        assert [one.schedule for (one,) in launches.wanted] == [typed, typed, None]
+        await press(app, pilot, "6", "m", "escape", "R")
+        assert "No pin is stale" in app.footer.said
+        await press(app, pilot, "r", "escape")
+        assert [one.schedule for (one,) in launches.wanted] == [typed, None]
 
 
 async def test_reading_only_tunes_nothing(database: Path) -> None:
@@ -295,7 +297,7 @@ async def test_a_kernel_is_named_with_its_shape_where_another_has_its_label(data
         kernels["twin"] = replace(kernels[matmul().key], kernel="twin", shape="9x9x9 bfloat16")
         name = known_name(matmul().key, "matmul", app.view.snapshot)
         assert name != "matmul"
-        for keys in (("2", "r"), ("6", "r"), ("6", "m"), ("6", "R")):
+        for keys in (("2", "r"), ("6", "r"), ("6", "m")):
             await press(app, pilot, *keys)
             assert isinstance(app.screen, Confirm)
             assert name in screen_text(app)
@@ -319,6 +321,16 @@ def test_what_a_machine_lacks_is_named_before_anything_is_opened(
         retune_source(options, database, [Again("k", "matmul")])
     monkeypatch.setattr(opening, "has_driver", lambda: True)
     assert retune_source(options, database, [Again("k", "matmul")]).capabilities == {"start"}
+
+
+async def test_health_says_what_the_devices_do_without() -> None:
+    without = "each new benchmark process takes seconds: no process is left"
+    health = Health(at=2.0, search_share=0.1, gpu_idle_share=0.1, compiling=0, respawns=0, missing=(without,))
+    app = showing([*TUNING, health], capabilities=VERBS)
+    async with running(app, (120, 40)) as pilot:
+        await pilot.press("H")
+        await pilot.pause()
+        assert without in screen_text(app)
 
 
 async def test_health_names_processes_and_a_compile_is_ended() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from pathlib import Path
 
@@ -111,6 +112,10 @@ async def test_a_tab_whose_rows_were_asked_for_gives_no_reason_yet(tmp_path: Pat
         app.desk.ask("hold", hold, lambda answer: None, lambda sentence: None)
         assert held.wait(10)
         await pilot.press("2", "y")
+        for _ in range(500):  # the key waits for its row a moment
+            if app.footer.said:
+                break
+            await asyncio.sleep(0.01)
         assert app.footer.said == f"{STILL_READING}."
         assert "no row" not in screen_text(app).casefold()
         go.set()

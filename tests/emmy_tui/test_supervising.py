@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shlex
 import shutil
 import signal
+import struct
 import sys
+import termios
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -121,6 +124,21 @@ def test_a_job_in_the_background_stops_again_and_comes_back(tmp_path: Path) -> N
         say(terminal, "")  # the shell hears of it
         terminal.read_until(b"Stopped")
         call_back(terminal)
+        leave(terminal)
+
+
+def test_a_job_stops_in_a_dialog_and_comes_back_to_it_at_another_size(tmp_path: Path) -> None:
+    with in_a_shell(tmp_path) as terminal:
+        terminal.output = b""
+        os.write(terminal.master, b"?")
+        terminal.read_until(b"Keys of emmy-tui")
+        suspend(terminal)
+        fcntl.ioctl(terminal.master, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+        say(terminal, "fg")
+        terminal.read_until(b"Keys of emmy-tui")
+        terminal.output = b""
+        os.write(terminal.master, b"\x1b")
+        terminal.read_until(b"Tree")
         leave(terminal)
 
 

@@ -4,6 +4,7 @@ import string
 import unicodedata
 from dataclasses import fields
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +16,7 @@ from emmy_tui.text import (
     both_ends,
     clean,
     crop,
+    escaped,
     fit_line,
     left,
     line_width,
@@ -56,6 +58,27 @@ def test_what_changes_the_width_of_other_characters_is_left_out() -> None:
     assert clean("\U0001f1e9\U0001f1ea") == "DE"
     assert clean("\U0001f468\u200d\U0001f469") == "\U0001f468\U0001f469"
     assert clean("\u845b\U000e0100") == "\u845b"
+
+
+UNSEEN = (
+    *("\u00ad", "\u034f", "\u115f", "\u1160", "\u17b4", "\u180b", "\u180f", "\u200b", "\u2060", "\u2065"),
+    *("\u3164", "\ufe00", "\ufeff", "\uffa0", "\ufff0", "\U0001d173"),
+    *("\U000e0000", "\U000e0001", "\U000e0041", "\U000e0100", "\U000e01ef"),
+)
+"""Default-ignorable characters of every category: format, mark, letter and unassigned."""
+
+
+@pytest.mark.parametrize("character", UNSEEN)
+def test_invisible_characters_are_left_out_and_written_out(character: str) -> None:
+    assert clean(f"a{character}b") == "ab"
+    assert escaped(f"a{character}b") == f"a\\{ascii(character)[2:-1]}b"
+
+
+@given(st.characters())
+def test_what_leaves_the_screen_is_what_the_screen_keeps(character: str) -> None:
+    out = escaped(character)
+    assert clean(out) == out
+    assert (out == character) == (clean(character) == character)
 
 
 SELECTORS = st.sampled_from("\ufe0f\ufe0e\u200d\u20e3\U0001f3fb\U0001f1e9\U0001f1ea\u2600\U0001f44d1#a ")

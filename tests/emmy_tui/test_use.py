@@ -66,14 +66,19 @@ async def test_kernels_are_sorted_by_cost() -> None:
         counted = {row.kernel: count for row, count in app.view.snapshot.counted_kernels()}
         await pilot.press("s")
         shown = app.live.kernel_panel.ordered()
-        costs = [(row.chosen_us or 0.0) * (counted.get(row.kernel) or row.count or 1) for row in shown]
-        assert costs == sorted(costs, reverse=True)
+        for part in (True, False):
+            rows_of = [row for row in shown if (row.kernel in counted) == part]
+            costs = [(row.chosen_us or 0.0) * (counted.get(row.kernel) or row.count or 1) for row in rows_of]
+            assert costs == sorted(costs, reverse=True)
+        assert [row.kernel in counted for row in shown] == sorted(
+            (row.kernel in counted for row in shown), reverse=True
+        )
         assert "by cost ▼" in screen_text(app)
         app.focus_panel("kernels")
         await pilot.press("g", "right_square_bracket")
         assert app.view.chosen == shown[1].kernel
         await pilot.press("S")
-        assert app.live.kernel_panel.ordered() == shown[::-1]
+        assert app.live.kernel_panel.ordered() == sorted(shown[::-1], key=lambda row: row.kernel not in counted)
         await pilot.press("S", "s")
         times = [row.chosen_us or 0.0 for row in app.live.kernel_panel.ordered()]
         assert times == sorted(times, reverse=True)
@@ -154,19 +159,14 @@ async def test_why_the_best_was_preferred_is_two_keys_away() -> None:
         assert "The prior put it at number 2 of 5" in text
 
 
-async def test_sorting_goes_to_the_kernels_and_stays_with_the_shown_one() -> None:
+async def test_sorting_goes_to_the_kernels() -> None:
     app = showing([*search_events(), *many_kernels(19)])
     async with running(app, (80, 24)) as pilot:
-        panel = app.live.kernel_panel
-        shown = app.view.kernel
-        assert shown is not None
         for key in ("s", "s", "S", "s"):
             await pilot.press(key)
             await pilot.pause()
             assert app.live.focused_panel() == "kernels"
-            assert app.view.kernel is shown
-            assert panel.ordered()[panel.cursor] is shown
-            assert panel.marked_line() is not None
+            assert app.live.kernel_panel.marked_line() is not None
 
 
 async def test_the_highlighted_kernel_is_the_one_that_every_tab_shows() -> None:
@@ -200,13 +200,28 @@ async def test_the_shown_kernel_is_in_sight_and_the_cursor_is_on_it() -> None:
         assert panel.cursor == 0
 
 
-async def test_sorting_by_cost_ranks_kernels_of_every_program() -> None:
+@pytest.mark.parametrize("order", ["s", "sS"])
+async def test_by_cost_the_chosen_kernels_come_before_the_others_of_every_program(order: str) -> None:
     app = showing([*search_events(), *many_kernels(3)])
     async with running(app, (120, 40)) as pilot:
         row = app.view.snapshot.kernels["extra1"]
         row.best_us, row.count = 9e5, 1
-        await pilot.press("s")
-        assert app.live.kernel_panel.ordered()[0] is row
+        await pilot.press(*order)
+        chosen = {kernel.kernel for kernel, _ in app.view.snapshot.counted_kernels()}
+        ordered = app.live.kernel_panel.ordered()
+        assert {kernel.kernel for kernel in ordered[: len(chosen)]} == chosen
+        assert ordered[-1 if order == "sS" else len(chosen)] is row
+
+
+@pytest.mark.parametrize("order", ["s", "ss", "sss", "S"])
+async def test_a_sorted_list_shows_its_top_with_the_cursor_on_it(order: str) -> None:
+    app = showing([*search_events(), *many_kernels(60)])
+    async with running(app) as pilot:
+        app.focus_panel("kernels")
+        await pilot.press("G", *order)
+        panel = app.live.kernel_panel
+        assert (panel.top, panel.cursor) == (0, 0)
+        assert app.view.kernel is panel.ordered()[0]
 
 
 def many_kernels(count: int) -> list[Event]:

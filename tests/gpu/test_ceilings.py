@@ -38,7 +38,7 @@ def test_ceilings_are_near_what_the_chip_is_known_for(device: CudaDevice) -> Non
     assert ceilings.l2_gbs > ceilings.copy_gbs
     assert 0.8 * ceilings.copy_gbs < ceilings.read_gbs
     assert ceilings.read_gbs * 1e9 / target.memory_bandwidth < 1.1
-    assert ceilings.l2_read_gbs >= ceilings.l2_gbs
+    assert ceilings.l2_gbs <= ceilings.l2_read_gbs < 2 * ceilings.l2_gbs
 
 
 @pytest.mark.parametrize(

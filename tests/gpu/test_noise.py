@@ -110,7 +110,7 @@ def _noise(device: CudaDevice) -> NoiseFloor:
 def _a_state(device: CudaDevice, limit_s: float = 60.0) -> GpuState:
     deadline = time.monotonic() + limit_s
     while not (states := device.health().states):
-        assert not device.health().unsampled, device.health().unsampled
+        assert not device.health().missing, device.health().missing
         assert time.monotonic() < deadline, "no look at the GPU"
         time.sleep(0.05)
     return states[0][1]

@@ -139,13 +139,13 @@ def test_what_a_machine_tells_gets_the_name_of_its_place() -> None:
             compiles=(Compiling(5, whose, 1.0),),
             workers=(WorkerState("cuda:0", 9, "timing", whose, 0.1),),
             respawned=(Respawn(1.0, "cuda:0", "benchmark", whose, "it hung"),),
-            unsampled=("no NVML",),
+            missing=("no NVML",),
         ),
         kill_compile=True,
     )
     health = device.health()
     assert {one.device for one in (*health.workers, *health.respawned)} == {device.name}
-    assert health.unsampled == (f"{device.name}: no NVML",)
+    assert health.missing == (f"{device.name}: no NVML",)
     (compiling,) = health.compiles
     assert compiling.number == 5 * NUMBERS_APART + 3
     assert device.kill_compile(compiling.number)

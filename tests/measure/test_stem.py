@@ -133,6 +133,7 @@ def test_the_stems_death_is_no_candidates_doing_and_the_run_goes_on() -> None:
             assert "SIGABRT" in failure.cause
             assert measure(device, "fine", number).us == 10.0
         assert device.health().respawns == 3
+        assert "it died of SIGKILL" in device.health().missing[0]
         folder = device._nursery.folder
     assert settled(folder)
 
@@ -150,7 +151,7 @@ def test_a_stem_that_dies_while_nothing_is_asked_costs_nothing() -> None:
 @pytest.mark.parametrize(
     ("fault", "why"),
     [
-        ("dies", "end of file"),
+        ("dies", "it died of exit code 1 after printing: no torch for you"),
         ("has threads", "the imports have started 1 thread"),
         ("cannot fork", "no process is left"),
         ("never imports", "its imports did not end within 3 s"),
@@ -161,7 +162,8 @@ def test_without_a_stem_each_process_imports_for_itself(fault: str, why: str, mo
     with open_fake(stem_command=STEM, watch_limits=WatchLimits(start_s=3.0)) as device:
         stem = device._link._stem
         assert not stem.stands
-        assert why in stem.missing
+        (said,) = device.health().missing
+        assert why in said
         assert measure(device, "run-abort").failure is not None
         assert measure(device, "fine").us == 10.0
         assert (device.health().respawns, device._link.starts, device._link.renewals) == (1, 2, 0)
@@ -171,7 +173,7 @@ def test_without_a_stem_each_process_imports_for_itself(fault: str, why: str, mo
 
 def test_a_program_that_is_not_there_is_no_stem() -> None:
     with open_fake(stem_command=NONE) as device:
-        assert "/no/such/program" in device._link._stem.missing
+        assert "/no/such/program" in device.health().missing[0]
         assert measure(device, "fine").us == 10.0
 
 

@@ -101,6 +101,19 @@ def test_it_is_asked_and_says_what_can_be_asked(tmp_path: Path) -> None:
     assert not alive(int((tmp_path / "pid").read_text()))
 
 
+def test_its_process_has_a_number_while_there_is_one(tmp_path: Path) -> None:
+    note = tmp_path / "pid"
+    session = SeparateSession(TuningSession(partial(works.waits, note), Settings()))
+    assert session.pid is None
+    with session:
+        session.start()
+        until(note.exists)
+        assert session.pid == int(note.read_text())
+        session.stop()
+        assert session.wait(60)
+        assert session.pid is None
+
+
 def test_work_that_does_not_queue_refuses_in_the_words_of_the_session() -> None:
     with started(partial(works.waits, None)) as session:
         until(lambda: session.state is RunState.RUNNING)

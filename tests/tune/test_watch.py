@@ -35,11 +35,11 @@ def test_two_devices_warn_each_for_itself() -> None:
     assert len(watch.warnings(states)) == 4
 
 
-def test_the_reason_for_no_looks_is_told_once() -> None:
+def test_what_a_device_does_without_is_told_once() -> None:
     watch = Watch()
-    health = DeviceHealth(unsampled=("no NVML here", "no NVML here"))
-    assert watch.unsampled(health) == ["no NVML here"]
-    assert watch.unsampled(health) == []
+    health = DeviceHealth(missing=("no NVML here", "no NVML here"))
+    assert watch.missing(health) == ["no NVML here"]
+    assert watch.missing(health) == []
 
 
 def test_a_run_keeps_looks_and_warnings_and_goes_on(tmp_path: Path) -> None:
@@ -58,6 +58,21 @@ def test_a_run_keeps_looks_and_warnings_and_goes_on(tmp_path: Path) -> None:
         for event in store.events_of(store.runs()[0].id):
             apply(snapshot, event)
     assert snapshot.gpus["fake:0"].temperature_c == 90
+
+
+def test_a_run_says_once_what_its_device_does_without_and_keeps_it(tmp_path: Path) -> None:
+    device = FakeDevice()
+    device.seen = DeviceHealth(missing=("no NVML here", "each new benchmark process takes seconds"))
+    events: list[Event] = []
+    tune_with(tmp_path / "t.db", device, matmul_program(), events=events)
+    said = [event.text for event in events if isinstance(event, Logged)]
+    assert [said.count(reason) for reason in device.seen.missing] == [1, 1]
+    snapshot = Snapshot()
+    with Store.open(tmp_path / "t.db") as store:
+        for event in store.events_of(store.runs()[0].id):
+            apply(snapshot, event)
+    assert snapshot.health is not None
+    assert snapshot.health.missing == device.seen.missing
 
 
 def test_compiles_are_told_until_there_are_none_and_losses_once() -> None:
