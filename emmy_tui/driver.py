@@ -153,8 +153,8 @@ class TerminalDriver(LinuxDriver):
         self._down = True
 
     def disable_input(self) -> None:
-        """End the input thread; what was typed for a shell is not thrown away."""
-        if is_ours(self.fileno):
+        """End the input thread; what was typed for a shell, or for the screen that comes back, is not thrown away."""
+        if is_ours(self.fileno) and not self._resuming:
             super().disable_input()
         elif self._key_thread is not None:
             self._disable_mouse_support()
