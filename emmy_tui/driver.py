@@ -204,11 +204,22 @@ class TerminalDriver(LinuxDriver):
             raise TerminalGone("end of file")
         return data
 
+    def _sigtstp_application(self, *_: object) -> None:
+        """A signal comes in the midst of anything, with whatever locks that holds: the loop does what there is to."""
+        self._soon(super()._sigtstp_application)
+
     def _sigcont_application(self, *_: object) -> None:
-        """Back from a stop. After ctrl+z the screen was taken down before; after a SIGSTOP from outside it is still up,
-        with what the shell wrote on it."""
+        self._soon(self._continued)
+
+    def _soon(self, act: Callable[[], object]) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(act)
+
+    def _continued(self) -> None:
+        """After ctrl+z the screen was taken down before; after a SIGSTOP from outside it is still up, with what the
+        shell wrote on it."""
         if not is_ours(self.fileno):
-            self._loop.call_soon_threadsafe(self._loop.call_later, AWAY_S, self._stay_away)
+            self._loop.call_later(AWAY_S, self._stay_away)
             return
         up = self._key_thread is not None and self._key_thread.is_alive()
         just_resumed = up and time.monotonic() - self._resumed_at < RESUMED_S
@@ -228,6 +239,6 @@ class TerminalDriver(LinuxDriver):
         if self._app._exit:
             return
         if is_ours(self.fileno):
-            self._sigcont_application()
+            self._continued()
         else:
             os.kill(os.getpid(), signal.SIGSTOP)

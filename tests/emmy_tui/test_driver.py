@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from textual import constants
 from textual.events import Key, Paste
 from textual.message import Message
 
-from emmy_tui.driver import Keyboard
+from emmy_tui.driver import Keyboard, TerminalDriver
 from emmy_tui.look import Look
 from tests.emmy_tui.looking import application, running
 from tests.emmy_tui.measured import fill, over, press
@@ -145,3 +146,20 @@ def test_what_ends_the_input_ends_the_program_with_its_cause(tmp_path: Path) -> 
         assert b"the keys can't be read: RuntimeError: the keys broke on purpose" in after
         assert b"Traceback" not in terminal.output
     assert "Traceback" in (tmp_path / "log.txt").read_text()
+
+
+def test_a_signal_of_a_stop_leaves_the_terminal_to_the_loop() -> None:
+    """It may come while the lock of what writes there is held, which nobody gives back then."""
+
+    class Loop:
+        def __init__(self) -> None:
+            self.asked: list[Callable[[], object]] = []
+
+        def call_soon_threadsafe(self, act: Callable[[], object]) -> None:
+            self.asked.append(act)
+
+    driver, loop = TerminalDriver.__new__(TerminalDriver), Loop()
+    vars(driver)["_loop"] = loop
+    driver._sigtstp_application()
+    driver._sigcont_application()
+    assert len(loop.asked) == 2

@@ -10,12 +10,16 @@ import pytest
 from textual.events import Key, Paste
 from textual.pilot import Pilot
 
+from emmy_tui import key_order
 from emmy_tui.app import EmmyApp
 from emmy_tui.prompt import Prompt
 from engine.store import Store
 from engine.vocabulary import Schedule
 from tests.emmy_tui.looking import running, screen_text
 from tests.emmy_tui.measured import fill, over, press, settled
+
+PATIENT_S = 60.0
+"""Longer than a busy machine takes to answer."""
 
 
 def burst(app: EmmyApp, keys: list[str]) -> None:
@@ -87,7 +91,10 @@ async def test_keys_wait_for_a_line_that_the_database_is_asked_for(tmp_path: Pat
         assert "new" in screen_text(app)
 
 
-async def test_what_is_done_with_a_row_waits_for_the_row_that_is_moved_to(tmp_path: Path) -> None:
+async def test_what_is_done_with_a_row_waits_for_the_row_that_is_moved_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(key_order, "OPENS_S", PATIENT_S)
     app = over(fill(tmp_path / "tune.db", rows=8))
     async with running(app) as pilot:
         await press(app, pilot, "2")
@@ -107,7 +114,8 @@ async def test_what_is_done_with_a_row_waits_for_the_row_that_is_moved_to(tmp_pa
         assert pin.kernel_key != shown.kernel
 
 
-async def test_moves_are_of_the_rows_that_were_asked_for(tmp_path: Path) -> None:
+async def test_moves_are_of_the_rows_that_were_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(key_order, "OPENS_S", PATIENT_S)
     app = over(fill(tmp_path / "tune.db", rows=8))
     async with running(app) as pilot:
         await press(app, pilot, "2", "right_square_bracket")
