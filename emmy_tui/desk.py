@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +31,8 @@ LOOK_S = 1.0
 TURN_S = 0.002
 """For how long a thread that computes keeps the interpreter from the screen's thread. A thread that reads rows lets go
 and takes again at each of them, and each time the wait for a turn starts anew: at Python's 5 ms it goes on for 100."""
+STORING_S = 2.0
+"""For how long the end waits for an act that has the database's lock: it is stored or it isn't, and is told so."""
 NO_DATABASE = "there is no database behind what is shown"
 
 
@@ -79,6 +80,8 @@ class Desk:
         self.patient = False
         """Whether an act waits for another process's lock for as long as it stays."""
         self._unwritten: list[str] = []
+        self._storing = self._stored = False
+        """Whether the oldest of them has the lock, and whether it is committed."""
         self._wake = threading.Condition()
         self._closed = False
         self._store: Store | None = None
@@ -197,17 +200,16 @@ class Desk:
             self._wake.notify_all()
 
     def close(self, patience_s: float = 0.0) -> tuple[str, ...]:
-        """End both threads. Acts that are on their way have `patience_s` to be stored; returns those that are not."""
-        ends = time.monotonic() + patience_s
+        """End both threads. Acts that are on their way have `patience_s` to be stored; returns those that are not,
+        and won't be."""
         with self._wake:
-            while self._unwritten and (left := ends - time.monotonic()) > 0:
-                self._wake.wait(left)
-            unwritten = self.unwritten
+            self._wake.wait_for(lambda: not self._unwritten, patience_s)
             self._closed = True
             self._reads.jobs.clear()
             self._writes.jobs.clear()
             self._wake.notify_all()
-        return unwritten
+            self._wake.wait_for(lambda: not self._storing, STORING_S)
+            return self.unwritten[self._stored :]
 
     def _work(self, line: _Line) -> None:
         while True:
@@ -233,6 +235,7 @@ class Desk:
     def _written_or_not(self, job: _Job, sentence: str | None) -> None:
         with self._wake:
             self._unwritten.remove(job.what)
+            self._storing = self._stored = False
             self.refused += sentence is not None
             if sentence is None or not self._unwritten:
                 self.waiting = ""
@@ -300,10 +303,20 @@ class Desk:
             self.waiting = f"{path.name} is locked by another process: waiting for it, nothing is stored yet"
             self._warn_there(self.waiting)
 
-        with Store.open(path, create=False, waiting=waiting) as writer:
+        with Store.open(path, create=False, waiting=waiting, holding=self._store_unless_closed) as writer:
             answer = job.question(writer)
+            with self._wake:
+                self._storing, self._stored = False, True
+                self._wake.notify_all()
         self._stale = True  # a frozen reader can't see what was just written
         return answer
+
+    def _store_unless_closed(self) -> None:
+        """What was told as let go isn't stored afterwards, when the lock is free at last."""
+        with self._wake:
+            if self._closed and not self._storing:
+                raise StoreError("let go")
+            self._storing = True
 
     def _warn_there(self, sentence: str) -> None:
         self._deliver(lambda: None if self._closed else self._warn(sentence))

@@ -60,8 +60,9 @@ _ROLLBACK = b"\1\1"
 class Connection:
     """`frozen_because` says why what is shown is the file as it was when it was opened; "" where it isn't.
 
-    `waiting` is called once a wait for another process's lock has lasted WORD_S. `left_out` has the error of each row
-    that was met and can't be read by its sentence, in order.
+    `waiting` is called once a wait for another process's lock has lasted WORD_S. `holding` is called once a transaction
+    has the lock and before it writes anything; what it raises ends that transaction. `left_out` has the error of each
+    row that was met and can't be read by its sentence, in order.
     """
 
     path: Path
@@ -69,6 +70,7 @@ class Connection:
     read_only: bool
     frozen_because: str = ""
     waiting: Callable[[], None] | None = None
+    holding: Callable[[], None] | None = None
     left_out: dict[str, BadRow] = field(default_factory=dict, repr=False)
     _copy: tempfile.TemporaryDirectory[str] | None = field(default=None, repr=False)
     _copied: Seen | None = field(default=None, repr=False)
@@ -136,6 +138,8 @@ class Connection:
         before = self.db.conn.total_changes
         try:
             _patiently(self.db.conn, lambda: self.db.conn.execute("BEGIN IMMEDIATE"), self.waiting)
+            if self.holding is not None:
+                self.holding()
             yield self.db
             _patiently(self.db.conn, lambda: self.db.conn.execute("COMMIT"), self.waiting)
         except SQLITE_ERRORS as error:

@@ -54,12 +54,17 @@ class Store(Answers):
         create: bool = True,
         clock: Callable[[], float] = time.time,
         waiting: Callable[[], None] | None = None,
+        holding: Callable[[], None] | None = None,
     ) -> Store:
         """Open `path`, creating it (and its folder) unless told otherwise; an old schema is upgraded, nothing is lost.
 
-        A writer that another process's lock keeps calls `waiting`. Raises StoreError: see engine.store.errors.
+        A writer that another process's lock keeps calls `waiting`, and `holding` whenever it has got the lock and
+        before it writes; what that raises lets go of what was to be written. Raises StoreError: see
+        engine.store.errors.
         """
-        return cls(open_connection(Path(path), read_only=read_only, create=create, waiting=waiting), clock)
+        connection = open_connection(Path(path), read_only=read_only, create=create, waiting=waiting)
+        connection.holding = holding
+        return cls(connection, clock)
 
     def __enter__(self) -> Store:
         return self

@@ -173,6 +173,37 @@ def test_what_waits_for_a_lock_at_the_end_is_named(here: Here, database: Path) -
         assert here.desk.close(0.05) == ("a corner", "another")
 
 
+def test_what_was_let_go_is_not_stored_once_the_lock_is_free(here: Here, database: Path) -> None:
+    here.desk.connect(lambda: database)
+    with locked_elsewhere(database):
+        here.desk.write(forbid, here.answers.append, here.sentences.append, what="a corner")
+        here.until(lambda: bool(here.desk.waiting))
+        assert here.desk.close() == ("a corner",)
+    here.until(lambda: not here.desk.unwritten)
+    with Store.open(database, read_only=True) as store:
+        assert not store.forbidden()
+
+
+def test_an_act_that_has_the_lock_at_the_end_is_stored_and_not_named(here: Here, database: Path) -> None:
+    here.desk.connect(lambda: database)
+    writes, goes_on = threading.Event(), threading.Event()
+
+    def slowly(store: Store) -> object:
+        with store._connection.transaction():
+            writes.set()
+            goes_on.wait(5)
+        return forbid(store)
+
+    here.desk.write(slowly, here.answers.append, here.sentences.append, what="a corner")
+    here.desk.write(forbid, here.answers.append, here.sentences.append, what="another")
+    assert writes.wait(5)
+    threading.Timer(0.1, goes_on.set).start()
+    assert here.desk.close() == ("another",)
+    here.until(lambda: len(here.desk.unwritten) == 1)
+    with Store.open(database, read_only=True) as store:
+        assert len(store.forbidden()) == 1
+
+
 def test_what_needs_a_moment_at_the_end_has_it(here: Here, database: Path) -> None:
     here.desk.connect(lambda: database)
     here.desk.write(forbid, here.answers.append, here.sentences.append, what="a corner")
