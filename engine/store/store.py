@@ -59,7 +59,7 @@ class Store(Answers):
         """Open `path`, creating it (and its folder) unless told otherwise; an old schema is upgraded, nothing is lost.
 
         A writer that another process's lock keeps calls `waiting`, and `holding` whenever it has got the lock and
-        before it writes; what that raises lets go of what was to be written. Raises StoreError: see
+        before it writes; what that raises ends the transaction with nothing written. Raises StoreError: see
         engine.store.errors.
         """
         connection = open_connection(Path(path), read_only=read_only, create=create, waiting=waiting)
