@@ -10,10 +10,13 @@ and all that still shares nothing is one.
 
 from __future__ import annotations
 
+import sys
+from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
@@ -24,6 +27,7 @@ from engine.store.connection import Connection, Row
 from engine.store.errors import BadRow
 from engine.store.matching import matching_kernels
 from engine.store.rows import candidate_row, read_many_knobs
+from engine.store.sampled import PAGE
 from engine.vocabulary import KnobValue, Regime
 
 Knobs = dict[str, KnobValue]
@@ -96,23 +100,33 @@ class _Failed:
     regime: Regime
 
 
-class _Group:
-    """Candidates to compare with; which of them have a knob value is found once for all clusters."""
+_Numbers = dict[str, dict[tuple[type, KnobValue], int]]
+"""By knob, a number from 1 on for each value of a failed row. The type counts: True and 1 are two values."""
 
-    def __init__(self, members: Sequence[Knobs]) -> None:
-        self._members = members
-        self._having: dict[tuple[str, type, KnobValue], NDArray[np.bool_]] = {}
+
+class _Group:
+    """Candidates to compare with, a column of `numbers` a knob: as dictionaries a million would take 600 MB.
+
+    They come in `pages`. Values that no failed row has are all one: 0.
+    """
+
+    def __init__(self, pages: Iterable[Sequence[Knobs]], numbers: _Numbers) -> None:
+        self._numbers = numbers
+        self._columns = {name: array("i") for name in numbers}
+        self._size = 0
+        for page in pages:
+            self._size += len(page)
+            for name, column in self._columns.items():
+                values: list[Any] = [knobs.get(name) for knobs in page]
+                column.extend(map(numbers[name].get, zip(map(type, values), values, strict=True), repeat(0)))
 
     def __len__(self) -> int:
-        return len(self._members)
+        return self._size
 
     def having(self, name: str, value: KnobValue) -> NDArray[np.bool_]:
         """One truth value a member."""
-        pair = (name, type(value), value)
-        if pair not in self._having:
-            found = (_has(knobs, name, value) for knobs in self._members)
-            self._having[pair] = np.fromiter(found, dtype=np.bool_, count=len(self._members))
-        return self._having[pair]
+        column = np.frombuffer(self._columns[name], dtype=np.intc)
+        return np.equal(column, self._numbers[name][type(value), value], dtype=np.bool_)
 
     def having_all(self, shared: Sequence[SharedKnob]) -> int:
         return int(np.logical_and.reduce([self.having(knob.name, knob.value) for knob in shared]).sum())
@@ -122,32 +136,38 @@ Compared = Sequence[_Group]
 Compare = Callable[[Sequence[_Failed]], Compared]
 
 _RANKING_FAILED = (
-    "SELECT id, schedule, kernel_key, context_key, failure_kind, normalized_cause, id FROM measurement "
+    "SELECT id, schedule, context_key, failure_kind, normalized_cause, id FROM measurement "
     "WHERE status = 'failed' AND kernel_key = ? ORDER BY id"
 )
 _DEPLOY_FAILED = (
-    "SELECT key, schedule, kernel_key, context_key, deploy_failure, deploy_normalized_cause, rowid FROM node "
+    "SELECT key, schedule, context_key, deploy_failure, deploy_normalized_cause, rowid FROM node "
     "WHERE deploy_status IS NOT NULL AND deploy_status = 'failed' AND kernel_key = ? ORDER BY rowid"
 )
-_WORKED = "SELECT id, schedule FROM measurement WHERE kernel_key = ? AND context_key = ? AND status = 'ok'"
+_WORKED = (
+    "SELECT id, schedule, CAST(schedule AS BLOB) FROM measurement WHERE kernel_key = ? AND context_key = ? "
+    f"AND status = 'ok' AND schedule > CAST(? AS TEXT) ORDER BY schedule LIMIT {PAGE}"
+)
 
 
 def failure_clusters(connection: Connection, kernel_text: str) -> tuple[FailureCluster, ...]:
     """Largest cluster first; equal sizes by cause."""
     kernels = matching_kernels(connection, kernel_text)
     clusters: dict[str, list[_Failed]] = defaultdict(list)
-    for key in kernels:
-        for regime, sql in ((Regime.RANKING, _RANKING_FAILED), (Regime.DEPLOY, _DEPLOY_FAILED)):
-            rows = connection.tuples(sql, (key,))
-            for (_, _, kernel, context, kind, cause, rowid), values in _with_knobs(connection, rows, regime, key):
-                clusters[cause or ""].append(_Failed((kernel, context), values, kind or "", rowid, regime))
+    for cause, failed in _failed(connection, kernels):
+        clusters[cause].append(failed)
     places = {failed.place for rows in clusters.values() for failed in rows}
-    worked = {place: _worked(connection, place) for place in sorted(places)}
+    numbers: _Numbers = defaultdict(dict)
+    for failed in chain.from_iterable(clusters.values()):
+        for name, value in failed.knobs.items():
+            numbers[name].setdefault((type(value), value), len(numbers[name]) + 1)
+    worked = {place: _Group(_worked(connection, place), numbers) for place in sorted(places)}
     sizes = Counter(failed.place for rows in clusters.values() for failed in rows)
     parts = [
         (cause, part, groups)
         for cause, rows in clusters.items()
-        for part, groups in _parts(rows, kernels, partial(_comparison, cause, clusters=clusters, worked=worked))
+        for part, groups in _parts(
+            rows, kernels, partial(_comparison, cause, clusters=clusters, worked=worked, numbers=numbers)
+        )
     ]
     return tuple(
         _cluster(cause, rows, groups, kernels, sizes, _by_kernel(connection, rows, kernels))
@@ -194,9 +214,23 @@ def _by_kernel(connection: Connection, rows: Sequence[_Failed], kernels: dict[st
     return tuple(found)
 
 
-def _worked(connection: Connection, place: Place) -> _Group:
-    rows = connection.tuples(_WORKED, place)
-    return _Group([knobs for _, knobs in _with_knobs(connection, rows, Regime.RANKING, place[0])])
+def _failed(connection: Connection, kernels: Iterable[str]) -> Iterator[tuple[str, _Failed]]:
+    """Every failed candidate with its normalized cause; what many rows say is kept once."""
+    places: dict[Place, Place] = {}
+    for key in kernels:
+        for regime, sql in ((Regime.RANKING, _RANKING_FAILED), (Regime.DEPLOY, _DEPLOY_FAILED)):
+            rows = connection.tuples(sql, (key,))
+            for (_, _, context, kind, cause, rowid), knobs in _with_knobs(connection, rows, regime, key):
+                place = places.setdefault((key, context), (key, context))
+                yield cause or "", _Failed(place, knobs, sys.intern(kind or ""), rowid, regime)
+
+
+def _worked(connection: Connection, place: Place) -> Iterator[list[Knobs]]:
+    """What worked there, a page at a time: no read transaction stays open between pages."""
+    after = b""
+    while rows := connection.tuples(_WORKED, (*place, after)):
+        yield [knobs for _, knobs in _with_knobs(connection, rows, Regime.RANKING, place[0])]
+        after = rows[-1][2]
 
 
 def _with_knobs(
@@ -219,7 +253,11 @@ def _example(connection: Connection, failed: _Failed) -> str:
 
 
 def _comparison(
-    cause: str, rows: Sequence[_Failed], clusters: dict[str, list[_Failed]], worked: dict[Place, _Group]
+    cause: str,
+    rows: Sequence[_Failed],
+    clusters: dict[str, list[_Failed]],
+    worked: dict[Place, _Group],
+    numbers: _Numbers,
 ) -> list[_Group]:
     """What worked in the cluster's places; where nothing did, what failed there for another cause."""
     here = {failed.place for failed in rows}
@@ -228,7 +266,7 @@ def _comparison(
         return good
     others = [other for its_cause, other in clusters.items() if its_cause != cause]
     bad = [failed.knobs for other in others for failed in other if failed.place in here]
-    return [_Group(bad)] if bad else []
+    return [_Group([bad], numbers)] if bad else []
 
 
 def _cluster(
