@@ -10,11 +10,14 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from emmy_tui.known import Known, KnownKernels, Rows
-from emmy_tui.run_state import GONE_S, heard_at
+from emmy_tui.refusal import TO_LOOK
+from emmy_tui.run_state import GONE_S, Onward, heard_at, silent_words
 from emmy_tui.source import ENDED, Again, Anew, Mode
 from emmy_tui.stopped import stopped_words, stopped_writer
 from engine.events import Event, Logged, RunStarted, RunState, StateChanged
-from engine.store import LeftOut, Store, StoredRun, StoreError, unwritable_because
+from engine.store import LeftOut, Store, StoredRun, StoreError, check_length, unwritable_because
+from engine.store.database_file import check_file
+from engine.store.guest import Seen, seen_now
 
 LOG = logging.getLogger("emmy_tui")
 
@@ -56,7 +59,12 @@ class DatabaseSource:
         self._first_runs: frozenset[str] = frozenset()
         """The file that was read first, and the runs that it held: a number of a file is given out again."""
         self.trouble = ""
+        self._onward = Onward()
         self._last_at: float | None = None
+        """When the followed run was heard last, as `_onward` has it."""
+        self._left_out: LeftOut | None = None
+        self._whole: Signature = ()
+        """What the file was like when it was looked at, and was a database as long as it says."""
         self._stopped: int | None = None
         self._looked = 0.0
         self._read_up = False
@@ -84,14 +92,21 @@ class DatabaseSource:
             badges.append(stopped_words("WRITER", stopped))
         elif silent is not None and silent > SILENT_S:
             badges.append(f"WRITER SILENT {silent_words(silent)}")
-        return tuple(badges)
+        return (*badges, *self._missing_badges())
+
+    def _missing_badges(self) -> tuple[str, ...]:
+        """What holds as long as rows are missing from what is shown; the log tells which."""
+        few = self._left_out.words if self._left_out is not None else ""
+        return (f"{few.upper()} LEFT OUT",) if few else ()
 
     @property
     def _silent_s(self) -> float | None:
         """Seconds since the followed run said something; None while it owes no word, before everything was read, and in
         a frozen copy, which can't tell: its run may go on elsewhere."""
         last_at = self._last_at  # the reader's thread sets it
-        return None if last_at is None or self.reading or self._frozen else max(0.0, self._clock() - last_at)
+        if last_at is None or self.reading or self._frozen:
+            return None
+        return max(0.0, self._onward.at(self._clock()) - last_at)
 
     @property
     def heard_s(self) -> float | None:
@@ -132,7 +147,7 @@ class DatabaseSource:
                 self._closing.wait(NEW_RUN_S)
                 continue
             except StoreError as error:
-                sentence = str(error)
+                sentence = error.named_by(TO_LOOK)
             except Exception as error:
                 LOG.exception("the database can't be followed")
                 sentence = f"internal error: {type(error).__name__}: {error}"
@@ -163,23 +178,39 @@ class DatabaseSource:
             self._frozen = store.frozen_because
 
             def over() -> bool:
-                return self._closing.is_set() or store.thaws or file_identity(self._path) != identity
+                if self._closing.is_set() or store.thaws or file_identity(self._path) != identity:
+                    return True
+                self._check_file()
+                return False
 
             if self.trouble:
                 self._check_whole(store)
             self._begin_anew()
             self.trouble = ""
             self._recognize(store, identity)
-            left_out = LeftOut(store, self._warn)
+            self._left_out = LeftOut(store, self._warn)
             for event in self._events(store, over):
-                while len(self._inbox) >= INBOX_LIMIT and not self._closing.wait(POLL_S):
-                    pass
+                self._note(event)
+                self._put(event)
+                self._told = True
                 if self._closing.is_set():
                     return
-                self._note(event)
+
+    def _put(self, *events: Event) -> None:
+        """Every event goes to the inbox here: where that is full, the reader waits. Once closed, nobody takes any."""
+        for event in events:
+            while len(self._inbox) >= INBOX_LIMIT and not self._closing.wait(POLL_S):
+                pass
+            if not self._closing.is_set():
                 self._inbox.append(event)
-                self._told = True
-                left_out.tell()
+
+    def _check_file(self) -> None:
+        """Raise the StoreError of a file that was spoilt in its place: SQLite tells nobody who has read its pages."""
+        seen = file_signature(self._path)
+        if seen != self._whole:
+            check_file(self._path, read_only=True, create=False)
+            check_length(self._path)
+            self._whole = seen
 
     def _recognize(self, store: Store, identity: tuple[int, int] | None) -> None:
         """Whether this is the file that was read first, which may have been away, or another one in its place."""
@@ -189,7 +220,7 @@ class DatabaseSource:
         if same:
             if self._was_gone:
                 text = f"{self._path.name} is there again: it is the same file"
-                self._inbox.append(Logged(at=self._clock(), level="info", text=text))
+                self._put(Logged(at=self._clock(), level="info", text=text))
             self._first, self._first_runs = identity, runs
         self._was_gone = False
 
@@ -203,25 +234,27 @@ class DatabaseSource:
     def _begin_anew(self) -> None:
         if self._told:
             self._last_at, self._read_up = None, False
-            self._inbox.append(Anew(at=self._clock()))
+            self._put(Anew(at=self._clock()))
 
     def _warn(self, text: str) -> None:
-        self._inbox.append(Logged(at=self._clock(), level="warning", text=text))
+        LOG.warning("%s: %s", self._path, text)
+        self._put(Logged(at=self._clock(), level="warning", text=text))
 
     def _note(self, event: Event) -> None:
         """Keep when the followed run was heard last; None while it owes no word: paused, or ended."""
         if isinstance(event, Known | Rows):
             return  # the database's word, not the run's
-        at = heard_at(event.at, self._clock(), first_look=not self._read_up)
+        now = self._clock()
+        at = heard_at(event.at, now, first_look=not self._read_up) + (self._onward.at(now) - now)
         if isinstance(event, StateChanged) and event.state in (*ENDED, RunState.PAUSED):
             self._last_at = None
-        elif isinstance(event, RunStarted | StateChanged):
+        elif isinstance(event, RunStarted | StateChanged) or self._last_at is not None:
             self._last_at = at
-        elif self._last_at is not None:
-            self._last_at = at if self._read_up else max(self._last_at, at)  # a clock that was set back counts anew
 
     def _up_to_now(self) -> None:
-        """Everything that was written up to now is in the inbox."""
+        """Everything that was written up to now is in the inbox, and at its end what of it can't be read."""
+        if self._left_out is not None:
+            self._left_out.tell()
         if not self._read_up:
             self._unshown = len(self._inbox)
             self._read_up = True
@@ -230,10 +263,12 @@ class DatabaseSource:
         shown: str | None = None
         kernels = KnownKernels()
         while not over():
+            store.forget_bad_rows("run")
             runs = latest_runs(store)
             if runs and runs[-1].id != shown:
                 if shown is not None:
                     self._read_up = False
+                    store.forget_bad_rows()
                     yield Anew(at=time.time())
                 shown = runs[-1].id
                 kernels = KnownKernels()
@@ -256,7 +291,8 @@ class DatabaseSource:
             nonlocal looks
             looks += 1
             if looks > 1:
-                self._inbox.extend(kernels.events(store) if looks == 2 else kernels.news(store))
+                for event in kernels.events(store) if looks == 2 else kernels.news(store):
+                    self._put(event)
                 self._up_to_now()
             self._look_at_writer()
             return over() or newer()
@@ -329,27 +365,12 @@ def is_gone(path: Path) -> bool:
     return False
 
 
-Signature = tuple[tuple[int, int, int, int] | None, ...]
+Signature = Seen
 
 
 def file_signature(path: Path) -> Signature:
     """What differs once the file or its write-ahead log was written, made or taken away; no file is opened for it."""
-    return tuple(_state_of(file) for file in (path, path.with_name(f"{path.name}-wal")))
-
-
-def _state_of(path: Path) -> tuple[int, int, int, int] | None:
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
-
-
-def silent_words(seconds: float) -> str:
-    """How long nothing was heard, in whole units that have passed: 11m, 3h, 2d."""
-    if seconds < 3600:
-        return f"{seconds // 60:.0f}m"
-    return f"{seconds // 3600:.0f}h" if seconds < 48 * 3600 else f"{seconds // 86400:.0f}d"
+    return seen_now(path)
 
 
 def latest_runs(store: Store) -> list[StoredRun]:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import logging
 import os
 import shlex
 import sys
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -37,11 +37,13 @@ gone: what they started is ended by its caretaker then."""
 LARGEST = 2**31 - 1
 """The largest count or seed: what a database and every random generator can hold."""
 
+PACE_HELP = "seconds that a candidate of --demo or --replay takes (default: 0.12)"
 PATIENCE_HELP = "candidates without a new best that end a kernel's search (default: 50)"
 SEED_HELP = "0 follows the prior as it is; another number takes another path, always the same one (default: 0)"
 EXAMPLES = """\
 ways in:
   emmy-tui --demo             replay a recorded search; no GPU needed
+  emmy-tui --replay FILE.db   replay the searches that a database recorded; no GPU needed
   emmy-tui FILE.db            look through a database, or watch the run that writes it
   emmy-tui --code "torch.softmax(torch.randn(4096, 4096, device='cuda'), -1)"
                               tune a PyTorch expression on the GPU of this machine
@@ -66,9 +68,10 @@ def arguments_parser() -> argparse.ArgumentParser:
     parser.add_argument("database", nargs="?", type=Path, metavar="DB", help="database to look through or to watch")
     parser.add_argument("--code", metavar="TEXT", help="Python text to tune here: its last statement is a call")
     parser.add_argument("--demo", action="store_true", help="replay the recorded demo search")
+    parser.add_argument("--replay", action="store_true", help="search again over what DB recorded (default: the user's)")
     parser.add_argument("--db", type=Path, metavar="PATH", help="database that --code writes (default: the user's)")
     parser.add_argument("--device", default="cuda:0", metavar="NAME", help="device of --code (default: cuda:0)")
-    parser.add_argument("--pace", type=_not_negative, metavar="S", help="seconds that a replayed candidate takes")
+    parser.add_argument("--pace", type=_not_negative, metavar="S", help=PACE_HELP)
     parser.add_argument("--patience", type=_at_least_one, default=50, metavar="N", help=PATIENCE_HELP)
     parser.add_argument("--seed", type=_seed, default=0, metavar="N", help=SEED_HELP)
     parser.add_argument("--read-only", action="store_true", help="never write to the database")
@@ -168,6 +171,8 @@ def check(options: argparse.Namespace) -> None:
     ways = [name for name in ("database", "code", "demo") if getattr(options, name)]
     if len(ways) > 1:
         raise BadInput("DB, --code and --demo exclude each other: give one of them")
+    if options.replay and (options.code is not None or options.demo):
+        raise BadInput("--replay searches again over what DB recorded: give it without --code and --demo")
     if options.code is not None and not options.code.strip():
         raise BadInput("--code is empty: give an expression such as torch.softmax(torch.randn(64, 64), -1)")
     if options.theme and options.light:
@@ -176,8 +181,8 @@ def check(options: argparse.Namespace) -> None:
         raise BadInput("--code writes what it measures: leave --read-only away, or open a database instead")
     if options.db is not None and not options.code:
         raise BadInput("--db names the database that --code writes; to look through one, give it without --db")
-    if options.pace is not None and not options.demo:
-        raise BadInput("--pace slows a replay down: give it with --demo")
+    if options.pace is not None and not (options.demo or options.replay):
+        raise BadInput("--pace slows a replay down: give it with --demo or --replay")
 
 
 def sibling_command(options: argparse.Namespace) -> str:
@@ -187,7 +192,9 @@ def sibling_command(options: argparse.Namespace) -> str:
         return shlex.join(["emmy", "tune", "--code", options.code, *database])
     if options.demo:
         return "emmy tune --demo"
-    return shlex.join(["emmy", "eval", "variants", *(["--db", str(options.database)] if options.database else [])])
+    database = ["--db", str(options.database)] if options.database else []
+    verb = ["tune", "--device", "replay"] if options.replay else ["eval", "variants"]
+    return shlex.join(["emmy", *verb, *database])
 
 
 def print_once(options: argparse.Namespace) -> int:
@@ -296,7 +303,9 @@ def _is_database(path: Path) -> bool:
 def _draw(
     source: Source | None, options: argparse.Namespace, config: Config, early: terminal.EarlySignals
 ) -> tuple[int, str | None, str, tuple[str, ...]]:
+    from emmy_tui import collecting
     from emmy_tui.app import EmmyApp
+    from emmy_tui.driver import TerminalDriver
     from emmy_tui.opening import demo_source, replay_of, retune_source
     from emmy_tui.preferences import look_of
     from emmy_tui.text import clean
@@ -311,19 +320,23 @@ def _draw(
         early=early.kept,
     )
     early.hold()
+    collecting.begin()
     app.run()
     status = app.return_code or 0
     if app.source is not None:
-        _close_within(app.source.close, TOLD_TO_LEAVE_CLOSE_S if _told_to_leave(status) else CLOSE_S)
+        terminal.within(TOLD_TO_LEAVE_CLOSE_S if _told_to_leave(status) else CLOSE_S, app.source.close)
     unstored = tuple(clean(what) for what in app.unstored)
-    return status or (FAILED if unstored else 0), app.crash, clean(app.own_failure), unstored
+    status = status or (FAILED if unstored else 0)
+    if isinstance(app._driver, TerminalDriver) and app._driver.stuck:
+        _leave_unsaid(status, unstored)
+    return status, app.crash, clean(app.own_failure), unstored
 
 
-def _close_within(close: Callable[[], None], seconds: float) -> None:
-    """Close, but leave a source that hangs to the end of the process, whose threads are daemons."""
-    thread = threading.Thread(target=close, name="emmy-close", daemon=True)
-    thread.start()
-    thread.join(seconds)
+def _leave_unsaid(status: int, unstored: Sequence[str]) -> NoReturn:
+    """A terminal that takes nothing holds whoever writes there or closes it: what is to be said goes to the log."""
+    for what in (*(f"not stored: {what}" for what in unstored), "the terminal takes nothing: it is left as it is"):
+        logging.getLogger("emmy_tui").warning(what)
+    os._exit(status)
 
 
 if __name__ == "__main__":

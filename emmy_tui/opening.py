@@ -13,7 +13,7 @@ import re
 import shlex
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from ctypes.util import find_library
 from importlib.util import find_spec
@@ -21,7 +21,7 @@ from pathlib import Path
 
 from emmy_tui.database_source import DatabaseSource, recorded_events
 from emmy_tui.once import frame
-from emmy_tui.refusal import BadInput
+from emmy_tui.refusal import TO_LOOK, TO_WRITE, BadInput
 from emmy_tui.run_state import Listener
 from emmy_tui.source import Again, Mode, Session, SessionSource, Source
 from engine.capture import CaptureError, parse_target
@@ -42,6 +42,8 @@ def open_source(options: argparse.Namespace) -> Source | None:
     if options.demo:
         demo_path()
         return demo_source(options)
+    if options.replay:
+        return recorded_source(options)
     if options.code:
         database = named_database(options.db)
         check_run(options.code, database, options.device)
@@ -65,7 +67,7 @@ def database_to_browse(options: argparse.Namespace) -> Path | None:
     path = named_database(options.database)
     if options.database is None and not path.exists():
         return None
-    _check_readable(path)
+    _check_readable(path, TO_LOOK)
     return path
 
 
@@ -77,11 +79,11 @@ def named_database(named: Path | None) -> Path:
         raise BadInput(str(error)) from None
 
 
-def _check_readable(path: Path) -> None:
+def _check_readable(path: Path, named_by: str) -> None:
     try:
         Store.open(path, read_only=True).close()
     except StoreError as error:
-        raise BadInput(str(error)) from None
+        raise BadInput(error.named_by(named_by)) from None
 
 
 def check_run(code: str, database: Path, device: str) -> None:
@@ -92,9 +94,9 @@ def check_run(code: str, database: Path, device: str) -> None:
         raise BadInput(str(error)) from None
     _check_machine(device)
     if database.exists():
-        _check_readable(database)
+        _check_readable(database, TO_WRITE)
     if not _can_write(database):
-        raise BadInput(f"the database {database} can't be written; name another with --db PATH")
+        raise BadInput(f"the database {database} can't be written; name another with {TO_WRITE}")
 
 
 def _check_machine(device: str) -> None:
@@ -135,36 +137,53 @@ def demo_path() -> Path:
 
 def demo_source(options: argparse.Namespace) -> Source:
     """A replay of the demo's database."""
-
-    def replay() -> Session:
-        from emmy_tui.sessions import replayed
-
-        pace = DEMO_PACE_S if options.pace is None else options.pace
-        return replayed(demo_database(), patience=options.patience, seed=options.seed, pace=pace, log=options.log)
-
-    return SessionSource(replay, Mode.REPLAY, "demo", "demo", locate=demo_database)
+    return _replay(options, demo_database, "demo", "demo")
 
 
 def replay_of(options: argparse.Namespace, database: Path, wanted: Sequence[Again]) -> Source:
     """A replay of the searches of these kernels, as far as a database recorded them."""
+    title = f"again: {', '.join(one.label for one in wanted)}"
+    return _replay(options, lambda: database, title, str(database), [one.kernel for one in wanted])
+
+
+def recorded_source(options: argparse.Namespace) -> Source:
+    """A replay of the programs that the named or the user's database recorded. Raises BadInput where there are none."""
+    path = database_to_browse(options)
+    if path is None:
+        raise BadInput("there is no database yet to replay: name one, or watch the demo with emmy-tui --demo")
+    if not options.read_only:
+        _upgrade(path)
+    try:
+        with Store.open(path, read_only=True) as store:
+            recorded = any(store.recorded_groupings(run.id) for run in store.runs())
+    except StoreError as error:
+        raise BadInput(error.named_by(TO_LOOK)) from None
+    if not recorded:
+        look = shlex.join(["emmy-tui", str(path)])
+        raise BadInput(f"{path} holds no measured program to replay; look through what it holds with {look}")
+    return _replay(options, lambda: path, path.name, str(path))
+
+
+def _replay(
+    options: argparse.Namespace, locate: Callable[[], Path], title: str, database: str, kernels: Sequence[str] = ()
+) -> Source:
+    """A search over what a database recorded of these kernels, or of all its programs."""
 
     def replay() -> Session:
         from emmy_tui.sessions import replayed
 
         pace = DEMO_PACE_S if options.pace is None else options.pace
-        kernels = [one.kernel for one in wanted]
         return replayed(
-            database, patience=options.patience, seed=options.seed, pace=pace, kernels=kernels, log=options.log
+            locate(), patience=options.patience, seed=options.seed, pace=pace, kernels=kernels, log=options.log
         )
 
-    title = f"again: {', '.join(one.label for one in wanted)}"
-    return SessionSource(replay, Mode.REPLAY, title, str(database), locate=lambda: database)
+    return SessionSource(replay, Mode.REPLAY, title, database, locate=locate)
 
 
 def retune_source(options: argparse.Namespace, database: Path, wanted: Sequence[Again]) -> Source:
     """A session that tunes kernels of a database again; it waits to be started. Raises BadInput for what is missing."""
     _check_machine(options.device)
-    _check_readable(database)
+    _check_readable(database, TO_LOOK)
     if not _can_write(database):
         raise BadInput(f"the database {database} can't be written; copy it to a folder of yours")
 
@@ -224,4 +243,4 @@ def frame_of(options: argparse.Namespace) -> str:
             lost = latest is not None and Listener(latest).lost(store, time.time())
         return frame(recorded_events(path), path, ascii_only=options.ascii, lost=lost)
     except StoreError as error:
-        raise BadInput(str(error)) from None
+        raise BadInput(error.named_by(TO_LOOK)) from None

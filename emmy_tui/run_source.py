@@ -22,8 +22,8 @@ class RunSource(DatabaseSource):
 
     @property
     def badges(self) -> tuple[str, ...]:
-        """None: nobody waits for what this run says next."""
-        return ()
+        """What is missing; nobody waits for what this run says next."""
+        return self._missing_badges()
 
     @property
     def heard_s(self) -> None:

@@ -15,7 +15,7 @@ from engine.cli import probe
 from engine.cli.controls_diagnosis import diagnose_controls
 from engine.cli.database import telling_left_out
 from engine.cli.diagnosis import COLUMNS, Finding, diagnose
-from engine.cli.errors import FAILED, refuse
+from engine.cli.errors import FAILED, refuse, sentence_of
 from engine.cli.options import AcfToCheck, Database, Json, Ptxas
 from engine.cli.output import json_text, records, table_lines, terminal_width
 from engine.data import SHIPPED_DEMO
@@ -90,7 +90,7 @@ def _database(path: Path) -> Finding:
             check_database(path)
             found = f"{path}, {len(store.runs())} runs, {path.stat().st_size / 1e6:.1f} MB"
     except (OSError, BadPath, StoreError) as error:
-        return Finding("database", BROKEN, str(path), str(error))
+        return Finding("database", BROKEN, str(path), sentence_of(error))
     return Finding("database", "ok", found, "")
 
 

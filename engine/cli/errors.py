@@ -45,6 +45,12 @@ def refuse_unmatched(what: str, option: str, text: str, path: Path) -> typer.Exi
     return refuse(f"no {what} of {path} matches {text!r}; leave {option} away to see them all")
 
 
+def sentence_of(error: Exception) -> str:
+    """What an error says to who names a database with --db."""
+    named_by = getattr(error, "named_by", None)
+    return str(named_by("--db") if named_by is not None else error)
+
+
 @contextmanager
 def refusing(*errors: type[Exception]) -> Iterator[None]:
     """Inside, an exception of these types is bad input: its text is the sentence that the person reads.
@@ -54,7 +60,7 @@ def refusing(*errors: type[Exception]) -> Iterator[None]:
     try:
         yield
     except errors as error:
-        complain(str(error))
+        complain(sentence_of(error))
         is_output = getattr(error, "is_output", isinstance(error, OSError))
         raise typer.Exit(FAILED if is_output else BAD_INPUT) from error
 
@@ -65,7 +71,7 @@ def failing(*errors: type[Exception]) -> Iterator[None]:
     try:
         yield
     except errors as error:
-        complain(str(error))
+        complain(sentence_of(error))
         raise typer.Exit(FAILED) from error
 
 

@@ -43,8 +43,7 @@ def merge(databases: Sources, output: Into = None, json: Json = False) -> None:
     try:
         merged = merge_databases(databases, output)
     except StoreError as error:
-        # databases are arguments here, and there is no option that names them
-        complain(str(error).replace(" with --db", ""))
+        complain(str(error))  # databases are arguments here, and there is no option that names them
         raise typer.Exit(FAILED if error.is_output else BAD_INPUT) from error
     path = output or databases[0]
     if json:

@@ -7,6 +7,7 @@ from engine.store.carried import CarriedGraph
 from engine.store.checking import check_database
 from engine.store.connection import upgrade_file
 from engine.store.copies import copy_database
+from engine.store.cut_short import check_length
 from engine.store.database_file import is_beside_a_database, is_database, remove_database, unwritable_because
 from engine.store.errors import BadRow, StoreError, StoreFull, StoreLocked
 from engine.store.failures import FailureCluster
@@ -62,6 +63,7 @@ __all__ = [
     "Suggestion",
     "VariantRow",
     "check_database",
+    "check_length",
     "copy_database",
     "default_database_path",
     "is_beside_a_database",

@@ -90,7 +90,8 @@ def unusable_because(connection: Connection, sha256: str, ptxas: str, capability
     if not sha256:
         return None
     if connection.first("SELECT sha256 FROM acf WHERE sha256 = ?", (sha256,)) is None:
-        return f"The controls file {sha256[:SHOWN]} is not in this database: tune with --acf and that file first."
+        missing = f"The controls file {sha256[:SHOWN]} is not in this database"
+        return f"{missing}: tune with `emmy tune --acf` and that file first."
     version, _, digest = ptxas.partition("+")
     chip = int(capability.replace(".", "") or 0)
     said = acceptances(connection, sha256)
@@ -102,7 +103,7 @@ def unusable_because(connection: Connection, sha256: str, ptxas: str, capability
     where = sorted({f"ptxas {row.ptxas} for sm_{row.capability}" for row in said if row.accepted})
     known = f"accepted by {', '.join(where)}" if where else "accepted by none so far"
     asked = f"ptxas {version or '?'} for sm_{chip}"
-    return f"The controls file {sha256[:SHOWN]} is {known}, not by {asked}: tune with --acf."
+    return f"The controls file {sha256[:SHOWN]} is {known}, not by {asked}: tune with `emmy tune --acf`."
 
 
 def _controls(row: Row) -> StoredControls:

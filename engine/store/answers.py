@@ -76,6 +76,12 @@ class Answers:
         """The errors behind `left_out`, one a sentence."""
         return tuple(self._connection.left_out.values())
 
+    def forget_bad_rows(self, table: str = "") -> None:
+        """Let go of those of a table, or of all, which is read anew: one that was mended isn't met again."""
+        met = self._connection.left_out
+        for sentence in [sentence for sentence, error in met.items() if table in ("", error.alike[0])]:
+            del met[sentence]
+
     def leave_out(self, error: BadRow) -> None:
         """Go on without a row that can't be read."""
         self._connection.leave_out(error)

@@ -7,18 +7,19 @@ nothing that was committed) and foreign keys. A reader never writes a byte of th
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 from sqlite_utils import Database
 
-from engine.store.database_file import check_file, connect_unlocked, database_path
+from engine.store.cut_short import check_length
+from engine.store.database_file import check_file, database_path
 from engine.store.errors import (
     SQLITE_ERRORS,
     BadRow,
@@ -30,9 +31,10 @@ from engine.store.errors import (
     is_no_text,
     no_room,
 )
-from engine.store.guest import Seen, has_log_and_index, is_guest, log_of, seen_now, take_back_log
+from engine.store.guest import Seen, has_log_and_index, is_guest, is_shut, log_of, seen_now, take_back_log
 from engine.store.known_schema import check_owner, check_tables, known_version
 from engine.store.migrations import migrate
+from engine.store.private_copy import copied, is_at_rest, lacks_log
 from engine.store.schema import SCHEMA
 from engine.store.typed import NoText
 
@@ -50,10 +52,10 @@ MOST_LEFT_OUT = 1000
 """Sentences about rows that can't be read that are kept: nobody reads more."""
 
 _CLOSED, _FULL, _NO_INDEX = "read-only folder", "full disk", "no room for its index"
-COPY_TRIES = 20
-"""How often a copy is begun anew as the file was written meanwhile."""
-_ROLLBACK = b"\1\1"
-"""What the header of a database says that isn't in WAL mode."""
+REST_TIMES = 4
+"""A copy that took long is kept for so many times as long."""
+STALE_S = 10.0
+"""How old what is shown may get, while no copy can be made, before it is said."""
 
 
 @dataclass(slots=True)
@@ -73,9 +75,11 @@ class Connection:
     holding: Callable[[], None] | None = None
     left_out: dict[str, BadRow] = field(default_factory=dict, repr=False)
     _copy: tempfile.TemporaryDirectory[str] | None = field(default=None, repr=False)
-    _copied: Seen | None = field(default=None, repr=False)
-    """What a guest's copy was made of; None where the file itself is read, or a copy that stays as it is."""
-    _copies: int = field(default=0, repr=False)
+    _seen: Seen | None = field(default=None, repr=False)
+    """The state of the file for which this is the way to read it; None where it is for every one."""
+    _reopened: int = field(default=0, repr=False)
+    _opened_at: float = field(default_factory=time.monotonic, repr=False)
+    _looks_at: float = field(default=0.0, repr=False)
 
     def rows(self, sql: str, parameters: Parameters = ()) -> list[Row]:
         """All rows at once, so that no read transaction stays open and lets the write-ahead log grow."""
@@ -167,7 +171,7 @@ class Connection:
     def data_version(self) -> int:
         """A number that changes when another connection has committed."""
         version = int(self.tuples("PRAGMA data_version")[0][0])
-        return (self._copies << 32) + version
+        return (self._reopened << 32) + version
 
     def thaws(self) -> bool:
         """Whether the disk that was full has space again."""
@@ -186,15 +190,28 @@ class Connection:
             self._copy.cleanup()
 
     def _look_again(self) -> None:
-        """Where a guest's copy is of a file that was written since, read that file as it is now."""
-        if self._copied is None or self.db.conn.in_transaction or seen_now(self.path) == self._copied:
+        """Where this is the way to read a file that was written since, read that file as it is now."""
+        began = time.monotonic()
+        if (
+            self._seen is None
+            or began < self._looks_at
+            or self.db.conn.in_transaction
+            or seen_now(self.path) == self._seen
+        ):
             return
         try:
-            anew = _open_guest(self.path)
+            anew = _open_reader(self.path)
         except SQLITE_ERRORS as error:
             raise explain(error, self.path, reading=True) from error
+        except StoreLocked:
+            self._looks_at = time.monotonic() + REST_TIMES * (time.monotonic() - began)
+            if self._copy is None or began - self._opened_at > STALE_S:
+                raise
+            return
         self._let_go()
-        self.db, self._copy, self._copied, self._copies = anew.db, anew._copy, anew._copied, self._copies + 1
+        self.db, self._copy, self._seen, self._reopened = anew.db, anew._copy, anew._seen, self._reopened + 1
+        self._opened_at = time.monotonic()
+        self._looks_at = self._opened_at + REST_TIMES * (self._opened_at - began)
 
     def _roll_back(self) -> None:
         if self.db.conn.in_transaction:
@@ -209,6 +226,7 @@ def open_connection(
     path = database_path(path)
     try:
         check_file(path, read_only=read_only, create=create)
+        check_length(path)
         connection = _open_reader(path) if read_only else _open_writer(path, waiting)
     except SQLITE_ERRORS as error:
         raise explain(error, path, reading=read_only) from error
@@ -278,6 +296,11 @@ def _open_reader(path: Path) -> Connection:
 
     On a full disk SQLite would leave a broken index and an empty log behind: it isn't asked to make them there.
     """
+    if lacks_log(path):
+        seen = seen_now(path)
+        if not is_at_rest(path):
+            return _private_copy(path)
+        return Connection(path, _connect(path, "mode=ro"), read_only=True, _seen=seen)
     if is_guest(path):
         return _open_guest(path)
     if is_full(path) and not has_log_and_index(path):
@@ -289,14 +312,9 @@ def _open_reader(path: Path) -> Connection:
             return _open_frozen(path, _FULL)
         if str(error.sqlite_errorname).startswith("SQLITE_IOERR_SHM"):  # a quota, of which the free space says nothing
             return _open_frozen(path, _NO_INDEX)
-        if not _is_shut(error):
+        if not is_shut(error):
             raise
     return _open_frozen(path)
-
-
-def _is_shut(error: sqlite3.OperationalError) -> bool:
-    """Whether SQLite lacks the right to make, or to write, what it needs beside a database."""
-    return str(error.sqlite_errorname).startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN"))
 
 
 def _open_guest(path: Path) -> Connection:
@@ -305,7 +323,7 @@ def _open_guest(path: Path) -> Connection:
         try:
             return Connection(path, _connect(path, "mode=ro&readonly_shm=1"), read_only=True)
         except sqlite3.OperationalError as error:
-            if not _is_shut(error):
+            if not is_shut(error):
                 raise
         take_back_log(path)
     return _private_copy(path)
@@ -323,30 +341,16 @@ def _open_frozen(path: Path, because: str = _CLOSED) -> Connection:
 
 
 def _private_copy(path: Path, because: str = "") -> Connection:
-    """A copy of the file and its log as they were at one moment, with no byte of them locked. One without a reason to
-    be frozen is made anew once they differ, and isn't needed of a database without WAL, which is read in its place."""
-    for _ in range(COPY_TRIES):
-        seen = seen_now(path)
-        with closing(connect_unlocked(path)) as origin:
-            content = origin.serialize()
-        if not because and content[18:20] == _ROLLBACK:
-            return Connection(path, _connect(path, "mode=ro"), read_only=True)
-        folder = tempfile.TemporaryDirectory(prefix="emmy-")
-        try:
-            (Path(folder.name) / path.name).write_bytes(content)
-            with suppress(FileNotFoundError):  # SQLite locks no byte of a log
-                shutil.copyfile(log_of(path), log_of(Path(folder.name) / path.name))
-            if seen_now(path) != seen:
-                folder.cleanup()
-                continue
-            db = _connect(Path(folder.name) / path.name, "mode=rw")
-            db.conn.execute("PRAGMA query_only = ON")
-        except BaseException:
-            folder.cleanup()
-            raise
-        copied = None if because else seen
-        return Connection(path, db, read_only=True, frozen_because=because, _copy=folder, _copied=copied)
-    raise StoreLocked(f"{path} is being written all the time; open it again in a while")
+    """One without a reason to be frozen is made anew once the file, its log or its journal differs."""
+    folder, seen = copied(path)
+    try:
+        db = _connect(Path(folder.name) / path.name, "mode=rw")
+        db.conn.execute("PRAGMA query_only = ON")
+    except BaseException:
+        folder.cleanup()
+        raise
+    seen_then = None if because else seen
+    return Connection(path, db, read_only=True, frozen_because=because, _copy=folder, _seen=seen_then)
 
 
 def _with_current_schema(connection: Connection) -> Connection:

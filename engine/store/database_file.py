@@ -19,7 +19,6 @@ from engine.store.errors import (
     StoreMissing,
     StoreReadOnly,
     StoreUnreadable,
-    naming,
     no_database,
     unreadable,
 )
@@ -82,7 +81,8 @@ def check_file(path: Path, *, read_only: bool, create: bool) -> None:
     if not path.exists():
         if read_only or not create:
             filled = "`emmy tune` writes one"
-            raise StoreMissing(f"there is no database at {path}", f"{filled}, `--demo` shows a recorded one", filled)
+            cause, shown = f"there is no database at {path}", "`emmy-tui --demo` shows a recorded one"
+            raise StoreMissing(cause, f"{filled}, {shown}", in_python=filled)
         path.parent.mkdir(parents=True, exist_ok=True)
     elif not path.is_file():
         raise NotADatabase(f"{path} is a pipe or a device; name a file")
@@ -95,7 +95,7 @@ def check_file(path: Path, *, read_only: bool, create: bool) -> None:
         raise NotADatabase(f"{path} is empty; `emmy tune --db {path}` fills it")
     if not read_only and (why := unwritable_because(path)):
         advice = "" if _in_the_way(path) else "make it writable, or "
-        raise StoreReadOnly(why, *naming(f"{advice}name a database elsewhere"))
+        raise StoreReadOnly(why, f"{advice}name a database elsewhere", names=True)
 
 
 def unwritable_because(path: Path) -> str:

@@ -25,15 +25,26 @@ from engine.disk import free_bytes
 class StoreError(Exception):
     """The root of everything above; its text is meant for a person. `is_output`: the file can't be written.
 
-    The text is the cause and, where another database helps, the way out: that of the command line, while `in_python`
-    is the text for who asks there.
+    The text is the cause and the way out; where that ends with naming another database (`names`), each program and
+    Python say how that is done there, and the text alone leaves it open, so that it is true of all of them. `in_python`
+    is the way out there where it is another one.
     """
 
     is_output = False
 
-    def __init__(self, cause: str, way_out: str = "", in_python: str = "") -> None:
+    def __init__(self, cause: str, way_out: str = "", *, in_python: str = "", names: bool = False) -> None:
         super().__init__(f"{cause}; {way_out}" if way_out else cause)
-        self.in_python = f"{cause}; {in_python or way_out}" if way_out else cause
+        self._names = names
+        self._in_python = f"{cause}; {in_python}" if in_python else str(self)
+
+    def named_by(self, how: str) -> str:
+        """The text for who names a database by `how`: --db for one."""
+        return f"{self} with {how}" if self._names else str(self)
+
+    @property
+    def in_python(self) -> str:
+        """The text for who asks in Python."""
+        return self.named_by("db=") if self._names else self._in_python
 
 
 class StoreMissing(StoreError):
@@ -82,11 +93,8 @@ class BadRow(StoreError):
         self.alike = alike
 
 
-def naming(advice: str = "name another database") -> tuple[str, str]:
-    """The way out of naming a database: on the command line, and in Python."""
-    return f"{advice} with --db", f"{advice} with db="
-
-
+ANOTHER = "name another database"
+"""The way out where nothing else helps; which option names one is said by `named_by`."""
 _SCARCE_BYTES = 64 * 1024
 """SQLite reports a full disk as an I/O error where it maps memory; with less than this free, that is the cause."""
 
@@ -106,13 +114,14 @@ def explain(error: Exception, path: Path, *, reading: bool = False) -> StoreErro
     if name.startswith("SQLITE_CORRUPT"):
         return damaged(path, text)
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return StoreLocked(f"{path} is locked by another process that writes it; wait for it, or name another database")
+        cause = f"{path} is locked by another process that writes it"
+        return StoreLocked(cause, f"wait for it, or {ANOTHER}", names=True)
     if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_AUTH")):
         if reading:
             return unreadable(path, text)
-        advice = naming("make it and its folder writable, or name another database")
-        return StoreReadOnly(f"{path} can't be written ({text})", *advice)
-    return StoreError(f"{path}: {text or type(error).__name__}", *naming("if this stays, name another database"))
+        advice = f"make it and its folder writable, or {ANOTHER}"
+        return StoreReadOnly(f"{path} can't be written ({text})", advice, names=True)
+    return StoreError(f"{path}: {text or type(error).__name__}", f"if this stays, {ANOTHER}", names=True)
 
 
 def is_full(path: Path, error: sqlite3.Error | None = None) -> bool:
@@ -131,7 +140,7 @@ def is_no_text(error: Exception) -> bool:
 def unreadable(path: Path | str, what: str = "") -> StoreUnreadable:
     """The error of a file that may not be read; `what` is the system's word for it."""
     cause = f"{path} can't be read ({what})" if what else f"{path} can't be read"
-    return StoreUnreadable(cause, *naming("ask its owner for access, or name another database"))
+    return StoreUnreadable(cause, f"ask its owner for access, or {ANOTHER}", names=True)
 
 
 def _explain_os(error: OSError, path: Path, *, reading: bool) -> StoreError:
@@ -141,9 +150,9 @@ def _explain_os(error: OSError, path: Path, *, reading: bool) -> StoreError:
         where = error.filename or path
         if reading:
             return unreadable(where, error.strerror or "")
-        advice = naming("name a database in another folder")
-        return StoreReadOnly(f"{where} can't be written ({error.strerror})", *advice)
-    return StoreError(f"{path}: {error.strerror or error}", *naming())
+        advice = "name a database in another folder"
+        return StoreReadOnly(f"{where} can't be written ({error.strerror})", advice, names=True)
+    return StoreError(f"{path}: {error.strerror or error}", ANOTHER, names=True)
 
 
 def no_database(path: Path, *, created: bool = False) -> NotADatabase:
@@ -162,8 +171,8 @@ def plain_cause(error: Exception) -> str:
 
 def damaged(path: Path, what: str) -> StoreDamaged:
     """The error of a file whose content SQLite, or what a schema promises, finds broken; `what` says where."""
-    advice = naming(f"save what can be read with `sqlite3 {path} .recover`, or name another database")
-    return StoreDamaged(f"{path} is damaged ({what})", *advice)
+    advice = f"save what can be read with `sqlite3 {path} .recover`, or {ANOTHER}"
+    return StoreDamaged(f"{path} is damaged ({what})", advice, names=True)
 
 
 def no_room(path: Path) -> StoreFull:

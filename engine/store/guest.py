@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import sqlite3
 import stat
 from contextlib import suppress
 from pathlib import Path
@@ -31,14 +32,24 @@ def log_of(path: Path) -> Path:
     return path.with_name(path.name + "-wal")
 
 
+def journal_of(path: Path) -> Path:
+    """What was there before the transaction that is being written, in a database without a write-ahead log."""
+    return path.with_name(path.name + "-journal")
+
+
 def has_log_and_index(path: Path) -> bool:
     """Whether both files that a reader of a WAL database needs are there."""
     return all(path.with_name(path.name + suffix).exists() for suffix in ("-wal", "-shm"))
 
 
+def is_shut(error: sqlite3.OperationalError) -> bool:
+    """Whether SQLite lacks the right to make, or to write, what it needs beside a database."""
+    return str(error.sqlite_errorname).startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN"))
+
+
 def seen_now(path: Path) -> Seen:
-    """What differs once the database or its log was written, made or taken away; no file is opened for it."""
-    return tuple(_state(file) for file in (path, log_of(path)))
+    """What differs once the database, its log or journal was written, made or taken away; no file is opened for it."""
+    return tuple(_state(file) for file in (path, log_of(path), journal_of(path)))
 
 
 def _state(path: Path) -> tuple[int, int, int, int] | None:

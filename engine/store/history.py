@@ -5,7 +5,9 @@ Every node on the way to one of the run's measured leaves is rebuilt, with a vis
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 
 from engine.events import Event, Measured, NodeState
@@ -15,22 +17,40 @@ from engine.store.event_rows import node_opened, node_visited
 _NODE = "SELECT key, parent, kernel_key, label, depth, prior, updated_at FROM node WHERE key = ?"
 
 
-def nodes_taken_over(connection: Connection, events: Sequence[Event], opened: set[str]) -> Iterator[Event]:
-    """Openings, parents first, and visits of the nodes above the measured leaves in `events` that aren't `opened`."""
-    trials = [event for event in events if isinstance(event, Measured) and event.trial]
-    if all(trial.node in opened for trial in trials):
-        return
+@dataclass(slots=True)
+class _Below:
+    """What the trials at a node and below it come to; `inner`: some are below it."""
+
+    trials: int = 0
+    best_us: float | None = None
+    inner: bool = False
+
+    def add(self, trial: Measured, *, inner: bool) -> None:
+        self.trials += 1
+        self.inner |= inner
+        if trial.us is not None:
+            self.best_us = trial.us if self.best_us is None else min(self.best_us, trial.us)
+
+    @property
+    def state(self) -> str:
+        if self.inner:
+            return NodeState.OPEN
+        return NodeState.MEASURED if self.best_us is not None else NodeState.FAILED
+
+
+def nodes_taken_over(connection: Connection, trials: Iterable[Measured], opened: set[str]) -> Iterator[Event]:
+    """Openings, parents first, and visits of the nodes at the leaves of these `trials` and above them that aren't
+    `opened`."""
     rows: dict[str, Row | None] = {}
-    below: dict[str, list[Measured]] = {}
+    below: dict[str, _Below] = defaultdict(_Below)
     for trial in trials:
         for key in _lineage(connection, trial.node, rows):
-            below.setdefault(key, []).append(trial)
+            below[key].add(trial, inner=key != trial.node)
     taken = [row for key, row in rows.items() if row is not None and key in below and key not in opened]
     for row in sorted(taken, key=_depth):
         opened.add(row["key"])
-        trials_below = below[row["key"]]
-        best_us = min((trial.us for trial in trials_below if trial.us is not None), default=None)
-        visit = partial(node_visited, visits=len(trials_below), best_us=best_us, state=_state(row["key"], trials_below))
+        found = below[row["key"]]
+        visit = partial(node_visited, visits=found.trials, best_us=found.best_us, state=found.state)
         for event in connection.readable([row], node_opened):
             yield event
             yield from connection.readable([row], visit)
@@ -51,9 +71,3 @@ def _lineage(connection: Connection, key: str, rows: dict[str, Row | None]) -> l
         lineage.append(key)
         key = row["parent"]
     return lineage
-
-
-def _state(key: str, trials: Sequence[Measured]) -> str:
-    if any(trial.node != key for trial in trials):
-        return NodeState.OPEN
-    return NodeState.MEASURED if any(trial.us is not None for trial in trials) else NodeState.FAILED

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sqlite_utils import Database
 
-from engine.store.errors import NewerSchema, NotEmmys, StoreDamaged, naming
+from engine.store.errors import ANOTHER, NewerSchema, NotEmmys, StoreDamaged
 from engine.store.migrations import schema_version
 from engine.store.schema import APPLICATION_ID, SCHEMA, TABLES
 
@@ -27,7 +27,7 @@ def known_version(db: Database, path: Path) -> int:
     except UnicodeDecodeError:
         raise
     except ValueError as error:
-        raise StoreDamaged(f"{path} is damaged ({error})", *naming()) from None
+        raise StoreDamaged(f"{path} is damaged ({error})", ANOTHER, names=True) from None
     if version > SCHEMA:
         raise NewerSchema(
             f"{path} was written by a newer Emmy (schema {version}, this one knows {SCHEMA}): upgrade emmy-tui"
@@ -39,4 +39,4 @@ def check_tables(db: Database, path: Path) -> None:
     """Raises StoreDamaged where a table of the current schema is missing."""
     missing = set(TABLES) - set(db.table_names())
     if missing:
-        raise StoreDamaged(f"{path} lacks the table {min(missing)!r}", *naming())
+        raise StoreDamaged(f"{path} lacks the table {min(missing)!r}", ANOTHER, names=True)

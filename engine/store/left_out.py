@@ -25,23 +25,29 @@ def unlike(rows: Iterable[BadRow]) -> list[BadRow]:
 
 
 class LeftOut:
-    """Tells, each once, the sentences about rows that a store left out; `say` takes one."""
+    """Tells, each once, the sentences about rows that a store left out; `say` takes one.
+
+    `words` are how many are left out, as it was told last: 1 row, 3 rows, 1000 or more rows; "" for none.
+    """
 
     def __init__(self, store: Store, say: Callable[[str], None]) -> None:
         self._store = store
         self._say = say
-        self._met = 0
-        self._told = 0
+        self._met: set[str] = set()
+        self._told: set[tuple[str, str]] = set()
+        self.words = ""
 
     def tell(self) -> None:
         """Say what was met since the last call."""
         rows = self._store.bad_rows
-        new = unlike(rows)[self._told : SHOWN]
+        few = "" if len(rows) < MOST_LEFT_OUT else " or more"
+        self.words = f"{len(rows)}{few} {'row' if len(rows) == 1 else 'rows'}" if rows else ""
+        new = [row for row in unlike(rows) if row.alike not in self._told][: SHOWN - len(self._told)]
         for row in new:
             self._say(f"left out: {row}")
-        others = len(rows) - self._met - len(new)
-        self._met, self._told = len(rows), self._told + len(new)
+        others = len({str(row) for row in rows} - self._met) - len(new)
+        self._met.update(map(str, rows))
+        self._told.update(row.alike for row in new)
         if others > 0:
-            few = "" if self._met < MOST_LEFT_OUT else " or more"
             one = "row" if others == 1 and not few else "rows"
             self._say(f"left out: {others}{few} other {one} that can't be read")

@@ -44,7 +44,8 @@ _DEPLOY = (
 
 def last_heard(connection: Connection, run: str) -> float | None:
     """When a run wrote its last event, in seconds since 1970; None if it wrote none."""
-    row = connection.first("SELECT max(at) AS at FROM event WHERE run = ?", (run,))
+    sql = "SELECT at FROM event WHERE run = ? ORDER BY seq DESC LIMIT 1"  # the clock of who writes may be set back
+    row = connection.first(sql, (run,))
     return float(row["at"]) if row is not None and isinstance(row["at"], float | int) else None
 
 

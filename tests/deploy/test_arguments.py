@@ -63,7 +63,7 @@ def test_who_asks_in_python_is_advised_in_python(tmp_path: Path) -> None:
     connection = sqlite3.connect(damaged)
     connection.execute("DROP TABLE pin")
     connection.close()
-    with pytest.raises(StoreError, match=r"lacks the table 'pin'; name another database with --db$"):
+    with pytest.raises(StoreError, match=r"lacks the table 'pin'; name another database$"):
         Store.open(damaged)
     with pytest.raises(StoreError, match=r"lacks the table 'pin'; name another database with db=$"):
         settings_of(damaged, False, None)

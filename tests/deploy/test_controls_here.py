@@ -223,7 +223,7 @@ def test_a_file_carries_the_hash_and_the_best_without(store: Store, found: Tools
         tuned(other, found.context, [], None)
         received = receive_schedules(other, content, "you")
         assert received.pins == ()
-        assert "is not in this database: tune with --acf and that file first" in received.left_out[0]
+        assert "is not in this database: tune with `emmy tune --acf` and that file first" in received.left_out[0]
         assert schedule_of(chosen(other, ControlsHere(HERE, found.path))) == PLAIN
     again = receive_schedules(store, content, "you")
     assert (again.pins, again.left_out) == ((), ())

@@ -402,13 +402,13 @@ def test_a_lock_is_waited_for_and_is_no_failure(tmp_path: Path, monkeypatch: pyt
     path = tmp_path / "tune.db"
     record(path, failed_events())
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
-        other.execute("PRAGMA journal_mode = DELETE")
+        other.execute("PRAGMA locking_mode = EXCLUSIVE")
         other.execute("BEGIN EXCLUSIVE")
         source = DatabaseSource(path)
         try:
             until(lambda: "locked by another process" in source.trouble)
             assert source.drain(10) == []
-            other.execute("ROLLBACK")
+            other.close()
             read_to(source, RunFinished)
             assert source.trouble == ""
         finally:

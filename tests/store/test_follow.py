@@ -34,7 +34,7 @@ from engine.events import (
     StateChanged,
 )
 from engine.snapshot import Snapshot, apply
-from engine.store import NodeRecord, Store, node_key
+from engine.store import NodeRecord, Store, follow, node_key
 from engine.store.follow import RunReader
 from engine.vocabulary import FailureKind, Measurement, Regime, Status
 
@@ -263,6 +263,45 @@ def test_following_while_it_is_written_ends_the_same(sample, tmp_path_factory, f
         assert leaves == [
             (earlier.snapshot.nodes[key].best_us, earlier.snapshot.nodes[key].parent) for key in sorted(measured)
         ]
+
+
+@settings(max_examples=25)
+@given(first=CANDIDATES, second=CANDIDATES, size=st.integers(1, 12), at_once=st.booleans())
+def test_read_in_slices_a_run_folds_to_the_same(sample, tmp_path_factory, first, second, size, at_once) -> None:
+    """Also an older one, whose nodes a newer run took over."""
+    path = tmp_path_factory.mktemp("follow") / "tune.db"
+    with Store.open(path) as store, Store.open(path, read_only=True) as reader:
+        clock = map(float, count(1))
+        lives = [LiveRun(store, sample, clock) for _ in range(2)]
+        for live, candidates in zip(lives, (first, second), strict=True):
+            play(live, candidates)
+        for live in lives:
+            whole = list(reader.events_of(live.run))
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(follow, "SLICE", size)
+                parts = reader.follow(live.run, stop=lambda: False) if at_once else reader.events_of(live.run)
+                sliced = list(parts)
+            assert shown(fold(sliced)) == shown(fold(whole))
+            assert fold(sliced).nodes == fold(whole).nodes
+            assert sorted(map(repr, sliced)) == sorted(map(repr, whole))
+
+
+def test_no_more_than_a_slice_is_taken_at_once(store: Store, run: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many changes wait: a reader of a million of them takes no more room."""
+    monkeypatch.setattr(follow, "SLICE", 7)
+    told = [Logged(at=float(place), level="info", text=str(place)) for place in range(100)]
+    store.record_events(run, told)
+    reading, found = RunReader(store._connection, run), []
+    while True:
+        events, ended = reading.news()
+        logged = [event for event in events if isinstance(event, Logged)]
+        assert len(logged) <= 7
+        assert not ended
+        found += logged
+        if not reading.behind:
+            break
+    assert found == told
+    assert reading.news() == ([], False)
 
 
 def test_a_run_without_a_journal_still_has_a_beginning_and_an_end(store: Store, run: str, sample) -> None:

@@ -164,6 +164,7 @@ def test_who_is_no_guest(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_file_that_never_holds_still_ends_in_a_sentence(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     states = iter(range(1000))
     monkeypatch.setattr("engine.store.connection.is_guest", lambda path: True)
-    monkeypatch.setattr("engine.store.connection.seen_now", lambda path: next(states))
+    monkeypatch.setattr("engine.store.private_copy.seen_now", lambda path: next(states))
+    monkeypatch.setattr("engine.store.private_copy.COPY_S", 0.0)
     with pytest.raises(StoreError, match="written all the time"):
         Store.open(shared, read_only=True)
