@@ -8,7 +8,6 @@ engine does.
 from __future__ import annotations
 
 import contextlib
-import gc
 import logging
 import signal
 import sys
@@ -27,6 +26,7 @@ from textual.events import Resize
 from textual.geometry import Size
 from textual.screen import Screen
 
+from emmy_tui import collecting
 from emmy_tui._textual_compat import CroppedUpdate
 from emmy_tui.action import FAILURES, LIVE, TABS, Now
 from emmy_tui.actions import bindings
@@ -63,8 +63,6 @@ LOG = logging.getLogger("emmy_tui")
 
 MIN_WIDTH, MIN_HEIGHT = 60, 15
 CATCH_UP_S = 0.02
-LARGE_TREE = 100_000
-"""Nodes from which a look of the garbage collector at all of them would be felt."""
 
 
 class EmmyApp(Leaving):
@@ -106,7 +104,6 @@ class EmmyApp(Leaving):
         self._earlier: Earlier | None = None
         self._leaving = False
         self._catching_up = False
-        self._spared = LARGE_TREE // 2
         self.desk = Desk(self._on_this_thread, lambda sentence: self._say(sentence, "warning"))
         self.outlet = self._new_outlet()
         self.pinning = Pinning(self.desk, self.outlet, self._pins_changed)
@@ -218,7 +215,12 @@ class EmmyApp(Leaving):
 
     def _resumed(self, app: object) -> None:
         """Back from ctrl+z: Textual takes the screen again, and leaves it empty."""
-        self.screen.refresh(layout=True)
+        self.paint_anew()
+
+    def paint_anew(self) -> None:
+        """The whole screen, whatever the terminal shows."""
+        if not self._exit:
+            self.screen.refresh(layout=True)
 
     def on_resize(self, event: Resize) -> None:
         self._fit(event.size)
@@ -327,6 +329,7 @@ class EmmyApp(Leaving):
 
     def tick(self) -> None:
         """Fold one bite and repaint what moved. Called on the pulse; between pulses a backlog is only folded."""
+        collecting.look(covered=len(self.screen_stack) > 1)
         self.view.now = self._clock()
         feed = self._feed
         if feed is None:
@@ -354,15 +357,8 @@ class EmmyApp(Leaving):
         if view.lost is not feed.source.lost:
             view.lost = not view.lost
             view.snapshot.touch("kernels")
-        self._spare_large_tree(len(view.snapshot.nodes))
         if not view.busy:
             view.stop_asked_at = None
-
-    def _spare_large_tree(self, nodes: int) -> None:
-        """Take what a large tree is made of out of the collector's sight: it stays until the run is gone."""
-        if nodes >= 2 * self._spared:
-            self._spared = nodes
-            gc.freeze()
 
     def _catch_up(self) -> None:
         """Fold the backlog in short bites between pulses, leaving room for keys."""
@@ -372,6 +368,7 @@ class EmmyApp(Leaving):
 
     def _caught_up(self) -> None:
         self._catching_up = False
+        collecting.look(covered=len(self.screen_stack) > 1)
         feed = self._feed
         if feed is not None:
             more = feed.bite()

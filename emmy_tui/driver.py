@@ -14,40 +14,57 @@
 - Woken in the background, by `bg` or by a `kill %1` that is to end it, Textual reaches for the terminal, which is the
   shell's, and is stopped in the middle, before it hears of the signal that came along. Here it leaves the terminal
   alone, and stops again only if it isn't told to leave: `_stay_away`. It can go when `kill %1` ends one.
+- A terminal that takes nothing any more (a connection that hangs, flow control) stops Textual's loop at the next write,
+  for good, and no signal ends it. Here such a write is let go, and the screen is painted anew once the terminal takes
+  something: `write`. It can go when a program on a terminal that nobody reads ends by SIGTERM.
+- Textual believes any size: at 65535 lines it takes memory until there is none. Here it is bounded: `believed_size`.
 """
 
 from __future__ import annotations
 
 import codecs
 import contextlib
+import faulthandler
 import logging
 import os
 import selectors
 import signal
 import time
 from collections.abc import Callable, Iterable
-from typing import Protocol, cast
+from queue import Empty, Full
+from typing import Any, Protocol, TextIO, cast
 
 from textual import constants
 from textual._xterm_parser import XTermParser
+from textual.drivers._writer_thread import WriterThread
 from textual.drivers.linux_driver import LinuxDriver
-from textual.events import Paste
+from textual.events import Paste, Resize
 from textual.message import Message
 
+from emmy_tui.canvas import Canvas, Painting
 from emmy_tui.sequences import MOUSE_PLACES, Cutter, Pasted, Piece
-from emmy_tui.terminal import is_ours
+from emmy_tui.terminal import STUCK_S, believed_size, is_closed, is_ours
+from emmy_tui.writing import Taking
 
 LOG = logging.getLogger("emmy_tui")
 
 READ_BYTES = 4096
 LOOK_S = 0.1
-"""How often the input thread looks whether it should end, and whether a lone escape is the key."""
+"""How often the input thread looks whether it should end."""
+ESCAPE_LOOK_S = 0.01
+"""How often it looks whether a lone escape is the key."""
 HANGUP_S = 0.5
 """A terminal that is closed sends SIGHUP too, which says more."""
+UNHEARD_S = 5.0
+"""How long the loop may take to leave once the terminal is gone."""
+MOST_WAITING = 1000
+"""Messages for the application from which on no more keys are read."""
 RESUMED_S = 0.5
 """A second SIGCONT within this time is the same one, from the process above."""
 AWAY_S = 0.5
 """How long a program that is woken in the background waits for a signal that tells it to leave."""
+STDERR = 2
+"""The log, while there is a screen."""
 MOUSE, FILLER = b"\x1b[M", ord("!")
 INTERRUPT = b"\x03"
 """Ctrl+c, read alone: a person's key, also in a paste whose end was lost."""
@@ -63,6 +80,8 @@ class _Screen(Protocol):
     def keeps_alt(self, character: str) -> bool: ...
 
     def ended(self, error: BaseException) -> None: ...
+
+    def paint_anew(self) -> None: ...
 
 
 class Keyboard:
@@ -89,6 +108,11 @@ class Keyboard:
         text = self._decode(self._without_places(data))
         ended = list(self._cutter.end_paste()) if data == INTERRUPT and self._cutter.pasting else []
         return self._messages([*ended, *self._cutter.cut(text)])
+
+    @property
+    def look_s(self) -> float:
+        """How long nothing needs to be looked at but what comes."""
+        return ESCAPE_LOOK_S if self._cutter.waiting else LOOK_S
 
     def waited(self) -> list[Message]:
         """What is complete because nothing came after it: an escape."""
@@ -137,9 +161,26 @@ class TerminalDriver(LinuxDriver):
     _resuming, _resumed_at = False, 0.0
     _down = False
     """The screen was taken down for a stop, and nothing is written until it is up again."""
+    stuck = False
+    """The terminal took nothing for STUCK_S, and what is written is let go."""
+
+    def __init__(self, *arguments: Any, size: tuple[int, int] | None = None, **options: Any) -> None:
+        super().__init__(*arguments, size=size, **options)
+        self._size = size or self._get_terminal_size()
+        self._taking = Taking(cast(TextIO, self._file).fileno())
+        self._canvas = Canvas()
+        self._file = Painting(self._taking.as_text(), self._canvas)  # type: ignore[assignment]
+
+    def _get_terminal_size(self) -> tuple[int, int]:
+        return believed_size(*super()._get_terminal_size())
+
+    def process_message(self, message: Message) -> None:
+        if isinstance(message, Resize):  # a terminal may say its size on the input, too
+            message = Resize.from_dimensions(believed_size(*message.size), message.pixel_size)
+        super().process_message(message)
 
     def start_application_mode(self) -> None:
-        keys, self._down = self._key_thread, False
+        keys, self._down, self.stuck = self._key_thread, False, False
         super().start_application_mode()  # type: ignore[no-untyped-call]
         self._down = self._key_thread is keys  # Textual has found itself in the background
 
@@ -149,6 +190,8 @@ class TerminalDriver(LinuxDriver):
             return
         if not is_ours(self.fileno):
             self.attrs_before = None
+        if self.stuck:
+            self._forget_frames()
         super().stop_application_mode()
         self._down = True
 
@@ -163,8 +206,55 @@ class TerminalDriver(LinuxDriver):
             self.exit_event.clear()
 
     def write(self, data: str) -> None:
-        if not self._down:
-            super().write(data)
+        """Hand over to the writing thread, unless the terminal is stuck; of frames one waits: `emmy_tui.canvas`."""
+        writer = self._writer_thread
+        if self._down or self.stuck or writer is None or not writer.is_alive():
+            return
+        handed = self._canvas.hand_over(data, self._app.size)
+        if handed is not None and not self._handed_over(writer, handed):
+            LOG.warning("the terminal takes nothing: what changes is let go until it does")
+            self.stuck = True
+            self._look_whether_taken()
+
+    def _handed_over(self, writer: WriterThread, data: str | None) -> bool:
+        """Wait for room; whether there was any before the terminal was stuck."""
+        since = time.monotonic()
+        while self._takes(writer, since):
+            with contextlib.suppress(Full):
+                writer._queue.put(data, timeout=LOOK_S)
+                return True
+        return False
+
+    def _takes(self, writer: WriterThread, since: float) -> bool:
+        return writer.is_alive() and time.monotonic() - max(since, self._taking.taken_at) < STUCK_S
+
+    def _look_whether_taken(self) -> None:
+        """Once the terminal has taken all that waited for it, the screen is painted anew."""
+        writer = self._writer_thread
+        if not self.stuck or writer is None:
+            return
+        if writer._queue.empty():
+            self.stuck = False
+            self._canvas.forget()
+            cast(_Screen, self._app).paint_anew()
+        else:
+            self._loop.call_later(LOOK_S, self._look_whether_taken)
+
+    def _forget_frames(self) -> None:
+        """Leave room for what gives the terminal back, should it take something after all."""
+        self.stuck = False
+        with contextlib.suppress(Empty):
+            while self._writer_thread is not None:
+                self._writer_thread._queue.get_nowait()
+
+    def close(self) -> None:
+        """End the writing thread, which goes on while the terminal takes what waits; `stuck` says whether it hangs."""
+        writer = self._writer_thread
+        if writer is not None:
+            ends, since = self._handed_over(writer, None), time.monotonic()
+            while ends and self._takes(writer, since):
+                writer.join(LOOK_S)
+            self.stuck = writer.is_alive()
 
     def _run_input_thread(self) -> None:
         try:
@@ -174,6 +264,14 @@ class TerminalDriver(LinuxDriver):
                 return
             with contextlib.suppress(RuntimeError):  # the loop has ended
                 self._loop.call_soon_threadsafe(cast(_Screen, self._app).ended, error)
+            if isinstance(error, TerminalGone) and not self.exit_event.wait(UNHEARD_S):
+                self._leave_without_the_loop()
+
+    def _leave_without_the_loop(self) -> None:
+        """A loop that hangs, or computes for ever, with nobody there to end it."""
+        LOG.critical("the terminal is gone, and the screen hangs: ended")
+        faulthandler.dump_traceback(STDERR)
+        os._exit(128 + signal.SIGHUP)
 
     def run_input_thread(self) -> None:
         """Read keys until the driver is stopped. Raises TerminalGone, or OSError for what else is wrong with it.
@@ -184,7 +282,10 @@ class TerminalDriver(LinuxDriver):
         with selectors.SelectSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
             while not self.exit_event.is_set():
-                typed = bool(selector.select(LOOK_S))
+                if self._has_enough():
+                    self.exit_event.wait(LOOK_S)
+                    continue
+                typed = bool(selector.select(keyboard.look_s))
                 ours = is_ours(self.fileno)
                 if typed and not ours:
                     self.exit_event.wait(LOOK_S)
@@ -192,6 +293,11 @@ class TerminalDriver(LinuxDriver):
                 messages = keyboard.read(self._read()) if typed else []
                 for message in (*messages, *keyboard.waited()):
                     self.process_message(message)
+
+    def _has_enough(self) -> bool:
+        """Whether more waits for the loop than a person types: the rest waits in the terminal, where it takes no
+        memory."""
+        return self._app.message_queue_size > MOST_WAITING
 
     def _read(self) -> bytes:
         try:
@@ -206,7 +312,7 @@ class TerminalDriver(LinuxDriver):
 
     def _sigtstp_application(self, *_: object) -> None:
         """A signal comes in the midst of anything, with whatever locks that holds: the loop does what there is to."""
-        self._soon(super()._sigtstp_application)
+        self._soon(self._stop)
 
     def _sigcont_application(self, *_: object) -> None:
         self._soon(self._continued)
@@ -214,6 +320,16 @@ class TerminalDriver(LinuxDriver):
     def _soon(self, act: Callable[[], object]) -> None:
         with contextlib.suppress(RuntimeError):  # the loop has ended
             self._loop.call_soon_threadsafe(act)
+
+    def _stop(self) -> None:
+        """Stop, but for a terminal that was closed meanwhile: it has no shell that would call this back."""
+        if self._auto_restart:
+            self.suspend_application_mode()
+            self._must_signal_resume = True
+        if is_closed(self.fileno):
+            cast(_Screen, self._app).ended(TerminalGone("closed"))
+        else:
+            os.kill(os.getpid(), signal.SIGSTOP)
 
     def _continued(self) -> None:
         """After ctrl+z the screen was taken down before; after a SIGSTOP from outside it is still up, with what the

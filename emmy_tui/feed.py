@@ -7,7 +7,6 @@ that is played through in seconds is no state of anything.
 
 from __future__ import annotations
 
-import gc
 import time
 from collections import deque
 from dataclasses import dataclass, field
@@ -23,7 +22,6 @@ BITE_EVENTS = 5000
 BITE_S = 0.008
 CHUNK = 256
 HELD_LIMIT = 200_000
-SETTLED_EVENTS = 20_000
 _OF_A_NODE = (NodeVisited, NodeOpened, CandidateStarted, Measured)
 
 
@@ -54,7 +52,6 @@ class Feed:
         self.state: str = RunState.IDLE
         self.reason = ""
         self._held: deque[Event] = deque()
-        self._unsettled = 0
 
     @property
     def snapshot(self) -> Snapshot:
@@ -99,17 +96,9 @@ class Feed:
             for event in events:
                 self._fold_one(event)
             folded += len(events)
-            self._settle(len(events))
             if time.perf_counter() > ends:
                 return True
         return True
-
-    def _settle(self, folded: int) -> None:
-        """Spare the garbage collector what was folded: rows stay, and walking a million of them stops the screen."""
-        self._unsettled += folded
-        if self._unsettled >= SETTLED_EVENTS:
-            self._unsettled = 0
-            gc.freeze()
 
     def _fold_one(self, event: Event) -> None:
         if isinstance(event, Anew):

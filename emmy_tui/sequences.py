@@ -10,6 +10,7 @@ ends a string: a string is waited for only so long, and only so many characters.
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Callable, Generator, Iterator
@@ -28,6 +29,8 @@ from textual._xterm_parser import (
 )
 
 ESCAPE, BELL, DELETE = "\x1b", "\x07", "\x7f"
+ESCAPE_S = constants.ESCAPE_DELAY if "ESCDELAY" in os.environ else 0.05
+"""How long what may follow an escape is waited for: a terminal sends a key at once, and a slow link in one packet."""
 STRING_S = 0.5
 """How long the next character of what may be a reply is waited for: a connection may pause in the middle of it."""
 WHOLE_S = 2.0
@@ -83,6 +86,11 @@ class Cutter:
     @property
     def pasting(self) -> bool:
         return self._paste is not None
+
+    @property
+    def waiting(self) -> bool:
+        """Whether what comes next, or that nothing does, decides what came."""
+        return bool(self._held)
 
     def cut(self, text: str) -> Iterator[Piece]:
         """The pieces that are complete with this text."""
@@ -223,4 +231,4 @@ def _patience(begun: str) -> float:
     if _is_reply(begun) and begun[1:3] != "[M":  # an old mouse report, of a few characters, comes at once
         return WHOLE_S
     shape = _BEGUN.get(begun[1:2])
-    return STRING_S if shape is not None and shape.match(begun, 2) else constants.ESCAPE_DELAY
+    return STRING_S if shape is not None and shape.match(begun, 2) else ESCAPE_S

@@ -16,7 +16,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from emmy_tui.terminal import is_ours, tell_log
+from emmy_tui.terminal import STUCK_S, is_ours, tell_log, within
 
 HANDED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT)
 """SIGCONT among them: while this process was stopped alone, the shell wrote on the child's screen."""
@@ -48,13 +48,12 @@ def supervise(log: int, log_file: Path) -> int | None:
     _hand_on(child)
     status = _wait(child, before)
     ended_by = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
-    _give_back(before, always=ended_by > 0)
     if not ended_by:
+        _give_back(before, always=False)
         return os.waitstatus_to_exitcode(status)
     name = signal_name(ended_by)
     tell_log(log, f"CRITICAL emmy_tui: the program was ended by {name}")
-    with contextlib.suppress(OSError, ValueError):
-        print(f"emmy-tui: ended by {name}; what is known is in {log_file}", file=sys.stderr)
+    _give_back(before, always=True, saying=f"emmy-tui: ended by {name}; what is known is in {log_file}\n")
     return 128 + ended_by
 
 
@@ -107,13 +106,20 @@ def _wait(child: int, before: list[Any]) -> int:
             return status
 
 
-def _give_back(before: list[Any], *, always: bool) -> None:
-    """The terminal as it was; one that the child gave back itself, or that a shell has taken, stays as it is."""
-    with contextlib.suppress(termios.error, OSError):
-        terminal = sys.stdin.fileno()
-        if is_ours(terminal) and (always or termios.tcgetattr(terminal) != before):
-            os.write(sys.stdout.fileno(), RESTORE)
-            termios.tcsetattr(terminal, termios.TCSAFLUSH, before)
+def _give_back(before: list[Any], *, always: bool, saying: str = "") -> None:
+    """The terminal as it was; one that the child gave back itself, or that a shell has taken, stays as it is. One that
+    takes nothing isn't waited for."""
+
+    def give_back() -> None:
+        with contextlib.suppress(termios.error, OSError):
+            terminal = sys.stdin.fileno()
+            if is_ours(terminal) and (always or termios.tcgetattr(terminal) != before):
+                os.write(sys.stdout.fileno(), RESTORE)
+                termios.tcsetattr(terminal, termios.TCSAFLUSH, before)
+        with contextlib.suppress(OSError):
+            os.write(sys.stderr.fileno(), saying.encode(errors="backslashreplace"))
+
+    within(STUCK_S, give_back)
 
 
 def outlived(parent: int) -> bool:

@@ -25,6 +25,7 @@ import logging
 import os
 import signal
 import sys
+import termios
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
@@ -36,8 +37,10 @@ import platformdirs
 LOG = logging.getLogger("emmy_tui")
 LEAVING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
+STUCK_S = 3.0
+"""How long a terminal that takes nothing is waited for. A slow one takes something more often."""
 MOST_CELLS = 1000
-"""The most columns or rows that are believed of a terminal that doesn't know its size."""
+"""The most columns or rows that are believed of a terminal: memory and time go by them."""
 
 
 def default_log_file() -> Path:
@@ -67,6 +70,20 @@ def forget_size(environ: MutableMapping[str, str]) -> None:
             environ.pop(name, None)
 
 
+def believed_size(columns: int, rows: int) -> tuple[int, int]:
+    """A terminal may say anything of its size."""
+    return min(max(columns, 1), MOST_CELLS), min(max(rows, 1), MOST_CELLS)
+
+
+def is_closed(terminal: int) -> bool:
+    """Whether the other end is gone."""
+    try:
+        termios.tcgetattr(terminal)
+    except termios.error:
+        return True
+    return False
+
+
 def is_ours(terminal: int) -> bool:
     """Whether the terminal is this job's, and no shell has put it in the background; so without job control."""
     try:
@@ -90,6 +107,13 @@ def open_log(path: Path, *, make_folder: bool = False) -> int:
         raise
     os.set_blocking(log, True)
     return log
+
+
+def within(seconds: float, act: Callable[[], None]) -> None:
+    """Act, but leave what hangs to the end of the process, whose threads are daemons."""
+    thread = threading.Thread(target=act, name="emmy-within", daemon=True)
+    thread.start()
+    thread.join(seconds)
 
 
 @contextlib.contextmanager

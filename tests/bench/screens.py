@@ -11,28 +11,35 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import resource
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from emmy_tui import collecting
 from emmy_tui.app import EmmyApp
 from emmy_tui.database_source import DatabaseSource
 from engine.data import demo_database
 from engine.events import Event, KernelFound, KernelStarted, Measured, NodeOpened, NodeVisited, RunState, StateChanged
+from engine.store import Store
 from tests.bench.screens_terminal import measure_terminal
-from tests.emmy_tui.scripted import START, ScriptedSource
+from tests.emmy_tui.measured import fill
+from tests.emmy_tui.scripted import START, WORKS, ScriptedSource, search_events
 
 FOLDED = 100_000
 FAN_OUT = 10
 SCROLL_MS = 25.0
 DEPLOYS_S, STALL_MS = 6.0, 100.0
 PROBE_S = 0.005
+READ_TIMES = 80
+"""How many times the trials of the scripted run are read from a database: 100,000 events."""
 
 
 def tree_events(nodes: int) -> list[Event]:
@@ -149,6 +156,47 @@ def demo_deploys() -> None:
         asyncio.run(deploys_of_the_demo(demo_database(Path(name))))
 
 
+def write_events(path: Path, trials: int) -> int:
+    """Write the database of a scripted run with so many times its trials; returns how many events that are."""
+    fill(path, rows=1)
+    events = search_events(works=[replace(work, trials=work.trials * trials) for work in WORKS])
+    with Store.open(path) as store:
+        run = store.latest_run()
+        assert run is not None
+        store.record_events(run.id, events)
+    return len(events)
+
+
+async def first_read_of(path: Path, events: int) -> None:
+    """Until everything is shown: the longest look of the garbage collector, on whatever thread, as all others wait."""
+    looks, began, cpu = [0.0], [0.0], time.process_time()
+
+    def look(phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            began.append(time.thread_time())
+        else:
+            looks.append(time.thread_time() - began.pop())
+
+    app, late = EmmyApp(DatabaseSource(path)), 0.0
+    gc.callbacks.append(look)
+    async with app.run_test(size=(160, 45)):
+        while app.view.reading or not app.view.snapshot.measured:
+            before = time.perf_counter()
+            await asyncio.sleep(PROBE_S)
+            late = max(late, time.perf_counter() - before - PROBE_S)
+    gc.callbacks.remove(look)
+    print(f"{f'first read of {events:,} events, CPU':<44} {time.process_time() - cpu:9.1f} s")
+    print(f"{'  longest look of the collector':<44} {max(looks) * 1000:9.1f} ms  (all {sum(looks) * 1000:.0f})")
+    print(f"{'  loop stall, longest':<44} {late * 1000:9.1f} ms  budget {STALL_MS:g}")
+
+
+def first_read() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "events.db"
+        events = write_events(path, READ_TIMES)
+        asyncio.run(first_read_of(path, events))
+
+
 def fold_rate() -> None:
     from emmy_tui.feed import Feed
 
@@ -174,6 +222,8 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=1_000_000, help="nodes of the large tree")
     options = parser.parse_args()
     measure_terminal(options.rows)
+    collecting.begin()
+    first_read()
     demo_deploys()
     fold_rate()
     for nodes in (1_000, options.nodes):

@@ -8,8 +8,8 @@ Writes to REPORT, as JSON, how late the event loop was and which share of a core
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
+import os
 import resource
 import sys
 import time
@@ -19,10 +19,12 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import emmy_tui.app
+from emmy_tui import collecting
 from emmy_tui.app import EmmyApp
+from emmy_tui.config import Config
 from emmy_tui.database_source import DatabaseSource
+from emmy_tui.preferences import look_of
 from emmy_tui.source import Source
-from tests.bench.screens_terminal import waited_s
 from tests.emmy_tui.paced import PacedSource
 from tests.emmy_tui.scripted import WORKS, search_events
 
@@ -44,14 +46,17 @@ class Probed(EmmyApp):
 
     async def _probe(self) -> None:
         await asyncio.sleep(WARM_S)
+        while self.view.reading:  # what a database held before is no part of what is measured
+            await asyncio.sleep(PROBE_S)
         late: list[float] = []
         own: list[float] = []
         began, cpu = time.perf_counter(), time.process_time()
+        schedstat = os.open("/proc/self/schedstat", os.O_RDONLY)  # opened once: what the probe takes is counted, too
         while time.perf_counter() - began < self.seconds:
-            before, waited = time.perf_counter(), waited_s("self")
+            before, waited = time.perf_counter(), waited_s(schedstat)
             await asyncio.sleep(PROBE_S)
             late.append(time.perf_counter() - before - PROBE_S)
-            own.append(late[-1] - (waited_s("self") - waited))
+            own.append(late[-1] - (waited_s(schedstat) - waited))
         share = (time.process_time() - cpu) / (time.perf_counter() - began)
         late.sort()
         self.report.write_text(
@@ -69,6 +74,11 @@ class Probed(EmmyApp):
         self.exit()
 
 
+def waited_s(schedstat: int) -> float:
+    """Seconds that this process was ready to run and had no core."""
+    return int(os.pread(schedstat, 64, 0).split()[1]) / 1e9
+
+
 def main() -> None:
     rate, seconds, report = float(sys.argv[1]), float(sys.argv[2]), Path(sys.argv[3])
     if len(sys.argv) > 4:
@@ -77,9 +87,9 @@ def main() -> None:
         times = max(1, round(rate * (seconds + WARM_S + 2) / 1800))
         works = [replace(work, trials=work.trials * times) for work in WORKS]
         source = PacedSource(search_events(works=works), rate)
-        gc.freeze()  # the events that wait are the bench's; the application never holds a whole run of them
-    app = Probed(source)
+    app = Probed(source, look_of(Config(), os.environ))
     app.seconds, app.report = seconds, report
+    collecting.begin()  # also of the events that wait: the application never holds a whole run of them
     app.run()
 
 

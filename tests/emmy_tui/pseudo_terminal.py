@@ -43,8 +43,11 @@ def hang():
 
 from engine.events import RunState, StateChanged
 FAILED = StateChanged(at=1, state=RunState.FAILED, reason="the GPU is gone: plug it in")
-source = Noisy(search_events()[:200], capabilities=() if how in ("idle", "slow end") else ("pause", "stop"))
+still = how in ("idle", "slow end", "non-blocking")
+source = Noisy(search_events()[:200], capabilities=() if still else ("pause", "stop"))
 begin = lambda: None
+if how == "non-blocking":
+    os.set_blocking(2, False)
 if how == "hang":
     drain, calls = source.drain, iter(range(100))
 

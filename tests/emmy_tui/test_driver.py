@@ -163,3 +163,12 @@ def test_a_signal_of_a_stop_leaves_the_terminal_to_the_loop() -> None:
     driver._sigtstp_application()
     driver._sigcont_application()
     assert len(loop.asked) == 2
+
+
+def test_a_lone_escape_is_looked_for_more_often_than_nothing() -> None:
+    keyboard = Keyboard()
+    idle = keyboard.look_s
+    keyboard.read(b"\x1b")
+    assert keyboard.look_s < idle
+    keyboard.read(b"[A")
+    assert keyboard.look_s == idle
