@@ -68,6 +68,10 @@ def _seen(now: Now) -> bool:
     return now.roomy and now.mode is not None
 
 
+def _roomy(now: Now) -> bool:
+    return now.roomy
+
+
 def _no_tree(now: Now) -> str:
     if now.mode is Mode.BROWSE:
         return "There is no search tree in this database: its results were imported, or the run wrote none yet"
@@ -75,7 +79,7 @@ def _no_tree(now: Now) -> str:
 
 
 def _focus_first(now: Now) -> str:
-    return f"Focus a list first: {now.key('focus_next_panel')}"
+    return f"Focus a list first: {now.key('focus_next_panel')}" if _seen(now) else nothing_seen(now)
 
 
 _TABS = {
@@ -106,6 +110,7 @@ ACTIONS: tuple[Action, ...] = (
         because("This terminal can't suspend a program"),
     ),
     Action("toggle_theme", ("T",), "Theme", "Dark, light, or the terminal's own colours", Group.PROGRAM),
+    Action("redraw", ("ctrl+l",), "Redraw", "Paint the screen anew, where something else wrote on it", Group.PROGRAM),
     Action("picture", ("ctrl+s",), "Picture", "Save a screenshot to a file, as SVG and as text", Group.PROGRAM),
     Action("jump", ("ctrl+o",), "Jump", "Focus a panel by the letter that it shows", Group.VIEW, _seen, nothing_seen),
     *(
@@ -226,14 +231,15 @@ ACTIONS: tuple[Action, ...] = (
         because("Kernels and curve both fit"),
         footer=17,
     ),
-    Action("focus_next_panel", ("tab",), "Next panel", "Focus the next panel", Group.VIEW, lambda now: now.roomy),
+    Action("focus_next_panel", ("tab",), "Next panel", "Focus the next panel", Group.VIEW, _roomy, nothing_seen),
     Action(
         "focus_previous_panel",
         ("shift+tab",),
         "Previous panel",
         "Focus the panel before",
         Group.VIEW,
-        lambda now: now.roomy,
+        _roomy,
+        nothing_seen,
     ),
     Action(
         "next_kernel",

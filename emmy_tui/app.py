@@ -217,11 +217,6 @@ class EmmyApp(Leaving):
         """Back from ctrl+z: Textual takes the screen again, and leaves it empty."""
         self.paint_anew()
 
-    def paint_anew(self) -> None:
-        """The whole screen, whatever the terminal shows."""
-        if not self._exit:
-            self.screen.refresh(layout=True)
-
     def on_resize(self, event: Resize) -> None:
         self._fit(event.size)
         self.call_after_refresh(self.paint_frame)

@@ -235,10 +235,13 @@ class TerminalDriver(LinuxDriver):
             return
         if writer._queue.empty():
             self.stuck = False
-            self._canvas.forget()
             cast(_Screen, self._app).paint_anew()
         else:
             self._loop.call_later(LOOK_S, self._look_whether_taken)
+
+    def forget_shown(self) -> None:
+        """Another program may have written over the screen: nobody knows what it shows."""
+        self._canvas.forget()
 
     def _forget_frames(self) -> None:
         """Leave room for what gives the terminal back, should it take something after all."""

@@ -1,5 +1,5 @@
-"""Leaving while an act waits to be stored, or a file is on its way: a moment is waited for it, then a person is asked,
-and what act is let go is named where the terminal was given back."""
+"""Leaving while an act waits to be stored, or a file or a copy is on its way: a moment is waited for it, then a person
+is asked, and what act is let go is named where the terminal was given back."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ class Leaving(Pressing):
 
     @property
     def _undone(self) -> tuple[str, ...]:
-        """Acts and files that a person asked for and that are on their way, in words."""
-        return (*self.desk.unwritten, *([self.outlet.expected] if self.outlet.expected else []))
+        """Acts, files and copies that a person asked for and that are on their way, in words."""
+        return (*self.desk.unwritten, *self.outlet.expected)
 
     @property
     def _refused(self) -> int:

@@ -68,7 +68,7 @@ def arguments_parser() -> argparse.ArgumentParser:
     parser.add_argument("database", nargs="?", type=Path, metavar="DB", help="database to look through or to watch")
     parser.add_argument("--code", metavar="TEXT", help="Python text to tune here: its last statement is a call")
     parser.add_argument("--demo", action="store_true", help="replay the recorded demo search")
-    parser.add_argument("--replay", action="store_true", help="search again over what DB recorded (default: the user's)")
+    parser.add_argument("--replay", action="store_true", help="search again in what DB recorded (default: the user's)")
     parser.add_argument("--db", type=Path, metavar="PATH", help="database that --code writes (default: the user's)")
     parser.add_argument("--device", default="cuda:0", metavar="NAME", help="device of --code (default: cuda:0)")
     parser.add_argument("--pace", type=_not_negative, metavar="S", help=PACE_HELP)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from emmy_tui.action import Action, Group, Now
+from emmy_tui.action import Action, Group, Now, nothing_seen
 
 
 def _on(*panels: str) -> Callable[[Now], bool]:
@@ -16,7 +16,9 @@ def _openable(*panels: str) -> Callable[[Now], bool]:
 
 
 def _nothing_to_open(now: Now) -> str:
-    return "" if now.lines else "There is no row to open"
+    if now.mode is None or not now.roomy:
+        return nothing_seen(now)
+    return f"Focus a list first: {now.key('focus_next_panel')}" if now.lines else "There is no row to open"
 
 
 MOVE_ACTIONS: tuple[Action, ...] = (
@@ -30,7 +32,7 @@ MOVE_ACTIONS: tuple[Action, ...] = (
             *("kernels", "tree", "plan", "variants", "clusters", "cluster"),
             *("pins", "suggestions", "deploys", "pairs", "ranked"),
         ),
-        lambda now: _nothing_to_open(now) or f"Focus a list first: {now.key('focus_next_panel')}",
+        _nothing_to_open,
         in_list=True,
         footer=2,
         palette=False,

@@ -31,10 +31,8 @@ def at_once(act: Callable[[], bool], then: Callable[[bool], None], failed: Calla
 
 class Outlet:
     """`folder` gets the files a person asks for; `copy_file` always holds what was copied last; `key` names the keys
-    in what is said. `expected` says which file was asked for whose content is still being read, and `refused` counts
-    the files that came to nothing."""
+    in what is said. `refused` counts the files and copies that came to nothing."""
 
-    expected = ""
     refused = 0
 
     def __init__(
@@ -58,7 +56,14 @@ class Outlet:
         self._in_tmux = "TMUX" in os.environ if in_tmux is None else in_tmux
         self._load_buffer = load_buffer
         self._aside = aside
+        self._file = ""
+        self._copies: list[str] = []
         self.key = key
+
+    @property
+    def expected(self) -> tuple[str, ...]:
+        """What was asked for and is on its way, in words: the file whose content is being read, and what is copied."""
+        return (*([self._file] if self._file else []), *self._copies)
 
     def say(self, text: str) -> None:
         self._say(text, "information")
@@ -68,10 +73,10 @@ class Outlet:
 
     def expect(self, what: str) -> None:
         """A file gets written once what it holds was read: by `write`, unless `refuse` says why not."""
-        self.expected = what
+        self._file = what
 
     def refuse(self, text: str) -> None:
-        self.expected = ""
+        self._file = ""
         self.refused += 1
         self.warn(text)
 
@@ -83,13 +88,17 @@ class Outlet:
             self._copied(f"{what} copied, if the terminal takes OSC 52", text)
             return
 
+        copy = f"the copy of the {what}"
+        self._copies.append(copy)
+
         def loaded(taken: bool) -> None:
+            self._copies.remove(copy)
             if not taken:
                 self._send(through_tmux(clipboard_escape(text)))
             where = "to tmux (prefix ] pastes)" if taken else "if tmux and the terminal take OSC 52"
             self._copied(f"{what} copied{'' if taken else ','} {where}", text)
 
-        self._aside(lambda: self._load_buffer(text), loaded, self.warn)
+        self._aside(lambda: self._load_buffer(text), loaded, lambda _: loaded(False))
 
     def _copied(self, done: str, text: str) -> None:
         """Write the file, and say what was done."""
@@ -97,6 +106,7 @@ class Outlet:
             self.copy_file.parent.mkdir(parents=True, exist_ok=True)
             write_whole(self.copy_file, text + "\n")
         except OSError as error:
+            self.refused += 1
             self.warn(f"{done}; {self.copy_file} can't be written: {error.strerror}")
             return
         self.say(f"{done}; also in {short_path(self.copy_file)}")
@@ -115,7 +125,7 @@ class Outlet:
         except OSError as error:
             self.refuse(f"{folder} can't be written: {error.strerror or error}; name another folder in the config file")
             return
-        self.expected = ""
+        self._file = ""
         self.say(f"written: {', '.join(short_path(path) for path in paths)}")
 
 

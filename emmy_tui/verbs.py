@@ -12,6 +12,7 @@ from textual.command import CommandPalette
 from emmy_tui.action import COMPARE, FAILURES, LIVE, PINS, PRIOR, VARIANTS, Now
 from emmy_tui.desk import Desk
 from emmy_tui.dialogs import Leave
+from emmy_tui.driver import TerminalDriver
 from emmy_tui.feed import Feed
 from emmy_tui.help import Help
 from emmy_tui.jump import Jump, letters_of
@@ -124,6 +125,16 @@ class Verbs(App[None]):
 
     def action_toggle_theme(self) -> None:
         self.theme = theme_after(self.current_theme, self.look.theme)
+
+    def action_redraw(self) -> None:
+        self.paint_anew()
+
+    def paint_anew(self) -> None:
+        """The whole screen, whatever the terminal shows."""
+        if isinstance(self._driver, TerminalDriver):
+            self._driver.forget_shown()
+        if not self._exit:
+            self.screen.refresh(layout=True)
 
     def action_picture(self) -> None:
         """The whole screen as an SVG and as text."""

@@ -229,10 +229,14 @@ class LiveTab(Tab):
         self._show_sorted()
 
     def _show_sorted(self) -> None:
-        """Whoever sorts wants to see what comes first: the cursor goes there, and the other panels with it."""
+        """Whoever sorts wants to see what comes first: the cursor goes there, and the other panels with it. It stays on
+        the kernel that a run is at, as long as nobody chose another: the panels follow the run on."""
         self.focus_panel("kernels")
         self.kernel_panel.following = True
-        self.kernel_panel.move_to(0)
+        if self.view.busy and not self.view.chosen:
+            self.kernel_panel.repaint()
+        else:
+            self.kernel_panel.move_to(0)
 
     def action_skip(self) -> None:
         self._steering.skip()

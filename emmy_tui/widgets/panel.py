@@ -21,6 +21,8 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from emmy_tui.actions import bindings
+from emmy_tui.jump import Painted as _Painted
+from emmy_tui.jump import put_letter
 from emmy_tui.text import Line, Tone, both_ends, fit_line, line_width, plain, width_of, word_at, wrap
 from emmy_tui.view import View
 
@@ -28,7 +30,6 @@ CURSOR = "cursor"
 FRAME = "frame"
 FRAME_FOCUSED = "frame-focused"
 
-_Painted = tuple[tuple[str, str], ...]
 T = TypeVar("T")
 
 
@@ -125,7 +126,7 @@ class Panel(Widget):
         lines = self._frame(bodies, width, height) if self.framed else bodies
         letter = self.view.letters.get(self.id or "")
         if letter and lines and not (self.framed and self.title()):
-            lines[0] = ((f"[{letter}]", CURSOR), *_without_start(lines[0], 3))
+            put_letter(lines, f"[{letter}]", CURSOR)
         return [_joined(line) for line in lines]
 
     def _frame(self, bodies: list[_Painted], width: int, height: int) -> list[_Painted]:
@@ -163,20 +164,6 @@ class Panel(Widget):
 
     def on_resize(self) -> None:
         self.repaint()
-
-
-def _without_start(line: _Painted, width: int) -> _Painted:
-    """The line from cell `width` on; a wide character that the cut goes through is gone."""
-    kept: list[tuple[str, str]] = []
-    for text, tone in line:
-        if width <= 0:
-            kept.append((text, tone))
-            continue
-        while text and width > 0:
-            width -= width_of(text[0])
-            text = text[1:]
-        kept.append((" " * -width + text if width < 0 else text, tone))
-    return tuple(kept)
 
 
 def _joined(line: _Painted) -> _Painted:

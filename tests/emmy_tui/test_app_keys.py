@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from emmy_tui.dialogs import Reading
-from emmy_tui.jump import LETTERS, Jump, letters_of
+from emmy_tui.jump import LETTERS, Jump, letters_of, put_letter
 from emmy_tui.look import Look, theme_after
 from emmy_tui.source import Mode
 from tests.emmy_tui.looking import application, rows, running, screen_text, showing
@@ -93,6 +93,22 @@ async def test_jumping_to_a_panel_by_its_letter() -> None:
         await pilot.press("ctrl+o", "escape")
         assert app.live.focused_panel() == "kernels"
         assert app.view.letters == {}
+
+
+@pytest.mark.parametrize(
+    ("lines", "shown"),
+    [
+        (["12:00 hi    ", "12:01 new b…"], ["12:00 hi [a]", "12:01 new b…"]),
+        (["12:00 hit b…", "12:01       "], ["12:00 hit b…", "12:01    [a]"]),
+        (["12:00 hit b…", "12:01 new b…"], ["[a]00 hit b…", "12:01 new b…"]),
+        (["漢漢漢漢漢漢"], ["[a] 漢漢漢漢"]),
+    ],
+)
+def test_a_letter_covers_blanks_where_a_line_ends_with_them(lines: list[str], shown: list[str]) -> None:
+    painted = [tuple((text, "plain") for text in (line[:4], line[4:10], line[10:])) for line in lines]
+    put_letter(painted, "[a]", "cursor")
+    assert ["".join(text for text, _ in line) for line in painted] == shown
+    assert ("[a]", "cursor") in [span for line in painted for span in line]
 
 
 def test_letters_are_distinct() -> None:

@@ -105,6 +105,43 @@ async def test_a_file_that_takes_long_is_asked_about(tmp_path: Path, impatient: 
     assert list((tmp_path / "out").glob("*.csv"))
 
 
+def slow_tmux(app: EmmyApp) -> threading.Event:
+    """A tmux around, whose buffer is loaded once this is set."""
+    goes_on = threading.Event()
+    app.outlet._in_tmux, app.outlet._load_buffer = True, lambda text: goes_on.wait(20)
+    return goes_on
+
+
+@pytest.mark.parametrize(("tab", "key"), [("2", "y"), ("2", "Y"), ("6", "y")])
+async def test_what_was_copied_within_tmux_is_waited_for(tab: str, key: str, tmp_path: Path) -> None:
+    app = over(fill(tmp_path / "tune.db", rows=4))
+    async with running(app) as pilot:
+        goes_on = slow_tmux(app)
+        await pin(app, pilot)
+        await soon(app, pilot, lambda: not app.desk.unwritten)
+        await press(app, pilot, tab)
+        await pilot.press(key, "q")
+        assert not app._exit
+        goes_on.set()
+        await soon(app, pilot, lambda: app._exit)
+    assert app.return_code == 0
+    assert (tmp_path / "copied.txt").read_text().strip()
+
+
+async def test_a_copy_that_takes_long_is_asked_about(tmp_path: Path, impatient: None) -> None:
+    app = over(fill(tmp_path / "tune.db", rows=4))
+    async with running(app) as pilot:
+        goes_on = slow_tmux(app)
+        await press(app, pilot, "2")
+        await pilot.press(*"yyq")
+        await soon(app, pilot, lambda: isinstance(app.screen, Unstored))
+        assert "the copy of the knobs of matmul" in screen_text(app)
+        await pilot.press("enter")
+        goes_on.set()
+        await soon(app, pilot, lambda: app._exit)
+    assert (tmp_path / "copied.txt").exists()
+
+
 async def test_a_file_that_can_not_be_written_keeps_the_screen(tmp_path: Path) -> None:
     app = over(fill(tmp_path / "tune.db", rows=4))
     (tmp_path / "out").write_text("in the way of the folder")

@@ -265,7 +265,11 @@ async def test_too_small_says_so_and_keeps_the_state() -> None:
         assert "Too small" in text
         assert "60 x 15" in text
         assert "finished" in text
-        await pilot.press("z", "f", "v", "tab", "space", "L")
+        for key in ("z", "f", "v", "tab", "shift+tab", "2", "L", "ctrl+o", "s"):
+            app.footer.said = ""
+            await pilot.press(key)
+            assert app.footer.said == "The terminal is too small to show anything.", key
+        await pilot.press("space")
         await pilot.resize_terminal(80, 24)
         await pilot.pause()
         assert "Kernels" in screen_text(app)

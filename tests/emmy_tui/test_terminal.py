@@ -253,3 +253,13 @@ def test_suspending_gives_the_screen_back_and_resuming_paints_it_again(tmp_path:
         os.write(terminal.master, b"q")
         assert terminal.ended() == 0
         assert terminal.restored()
+
+
+def test_a_screen_that_was_written_over_is_painted_anew_on_demand(tmp_path: Path) -> None:
+    with on_terminal(tmp_path, "idle") as terminal:
+        terminal.read_until(b"Search tree")
+        terminal.output = b""
+        os.write(terminal.master, b"\x0c")
+        terminal.read_until(b"Search tree")
+        os.write(terminal.master, b"q")
+        assert terminal.ended() == 0

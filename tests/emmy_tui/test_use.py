@@ -15,7 +15,7 @@ from emmy_tui.variant_detail import NO_SOURCE, context_text, rendered
 from emmy_tui.view import View
 from emmy_tui.widgets import footer
 from emmy_tui.widgets.totals import program_name
-from engine.events import Event, KernelFound
+from engine.events import Event, KernelFound, KernelStarted
 from engine.ir.foreign import FOREIGN, NO_BODY, Identity
 from engine.ir.kernel import Kernel
 from engine.store import Store
@@ -222,6 +222,30 @@ async def test_a_sorted_list_shows_its_top_with_the_cursor_on_it(order: str) -> 
         panel = app.live.kernel_panel
         assert (panel.top, panel.cursor) == (0, 0)
         assert app.view.kernel is panel.ordered()[0]
+
+
+@pytest.mark.parametrize("order", ["s", "ss", "sss", "S"])
+async def test_sorting_a_run_that_is_on_goes_on_following_it(order: str) -> None:
+    """Only a person's own choice of a kernel ends that."""
+    began = next(place for place, event in enumerate(EVENTS) if isinstance(event, KernelStarted))
+    first = EVENTS[began]
+    assert isinstance(first, KernelStarted)
+    source = ScriptedSource([*EVENTS[: began + 1], *many_kernels(30)])
+    app = application(source)
+    async with running(app) as pilot:
+        panel = app.live.kernel_panel
+        await pilot.press(*order)
+        await pilot.pause()
+        assert (app.view.chosen, panel.current()) == ("", app.view.snapshot.kernels[first.kernel])
+        assert panel.marked_line() is not None
+        source.add(KernelStarted(at=START + 1, kernel="extra3", patience=50))
+        app.tick()
+        await pilot.pause()
+        assert panel.current() is app.view.kernel is app.view.snapshot.kernels["extra3"]
+        assert panel.marked_line() is not None
+        await pilot.press("g", "s")
+        await pilot.pause()
+        assert (panel.cursor, app.view.chosen) == (0, panel.ordered()[0].kernel)
 
 
 def many_kernels(count: int) -> list[Event]:

@@ -10,7 +10,7 @@ from emmy_tui import format as fmt
 from emmy_tui.filter import parse_filter
 from emmy_tui.predicting import Predictions
 from emmy_tui.prompt import Prompt
-from emmy_tui.source import Anew
+from emmy_tui.source import Anew, Mode
 from emmy_tui.text import UNICODE, plain
 from emmy_tui.variant_query import off_percent, read_found
 from emmy_tui.widgets.variant_list import SORTS, Columns, Shown, header_line
@@ -45,6 +45,19 @@ async def test_every_press_of_sort_shows_what_sorts_and_its_numbers(database: Pa
             assert row is not None
             shown = {"error": f"{row.error:.1e}", "trial": str(row.trial), "ranking": fmt.us(row.us)}
             assert shown.get(heading, "") in rows(app)[4 + app.variants.list.cursor - app.variants.list.top]
+
+
+@pytest.mark.parametrize("mode", [Mode.LIVE, Mode.REPLAY])
+@pytest.mark.parametrize("size", [(60, 15), (80, 24), (160, 45)])
+async def test_the_title_names_the_kernel_whose_rows_are_shown(
+    database: Path, size: tuple[int, int], mode: Mode
+) -> None:
+    app = over(database, mode=mode)
+    heading = "Variants (recorded)" if mode is Mode.REPLAY else "Variants"
+    async with running(app, size) as pilot:
+        for keys, name in (("2", "matmul"), (("right_square_bracket",), "relu"), (("/", *"us>0"), "relu")):
+            await press(app, pilot, *keys)
+            assert f"┌ {heading} {name} " in screen_text(app), (keys, screen_text(app))
 
 
 async def test_a_new_run_elsewhere_leaves_the_kernel_that_one_looks_at(database: Path) -> None:
