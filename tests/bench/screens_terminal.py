@@ -75,9 +75,10 @@ class Terminal:
         fields = Path(f"/proc/{self.drawing}/stat").read_text().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
-    def rss_mb(self) -> float:
+    def resident_mb(self, which: str = "VmRSS") -> float:
+        """Of the program that draws; with VmHWM the most that it ever was."""
         lines = Path(f"/proc/{self.drawing}/status").read_text().splitlines()
-        return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
+        return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(which))
 
     def close(self) -> None:
         os.kill(self.pid, signal.SIGTERM)
@@ -158,7 +159,12 @@ def large_database(path: Path, rows: int) -> None:
             terminal.read(0.06)
         spent.append((terminal.cpu_s() - before) * 1000 / 5)
     told("  a page of variants up, mean CPU", statistics.mean(spent), "ms", 25)
-    told("  resident memory", terminal.rss_mb(), "MB", 250)
+    told("  resident memory", terminal.resident_mb(), "MB", 250)
+    os.write(terminal.fd, b"3")
+    began = time.monotonic()
+    terminal.read(60.0, b"hung")
+    print(f"{'  failures in clusters':<58} {(time.monotonic() - began) * 1000:9.1f} ms")
+    told("  resident memory, at most", terminal.resident_mb("VmHWM"), "MB", 250)
     terminal.close()
 
 
