@@ -347,7 +347,8 @@ class EmmyApp(Leaving):
         view = self.view
         view.snapshot, view.clock, view.state, view.reason = feed.snapshot, feed.clock, feed.state, feed.reason
         view.frozen, view.held, view.dropped = feed.frozen, feed.held, feed.source.dropped
-        view.badges, view.reading, view.trouble = feed.source.badges, feed.reading, feed.source.trouble
+        view.badges = tuple(dict.fromkeys((*feed.source.badges, *self.desk.badges)))
+        view.reading, view.trouble = feed.reading, feed.source.trouble
         view.unwritable, view.heard_s = feed.source.unwritable, feed.source.heard_s
         if view.lost is not feed.source.lost:
             view.lost = not view.lost

@@ -108,6 +108,12 @@ class Desk:
         """The acts that are not stored yet, in words, oldest first."""
         return tuple(self._unwritten)
 
+    @property
+    def badges(self) -> tuple[str, ...]:
+        """What holds as long as rows are missing from the answers; the log file tells which."""
+        left_out = self._left_out
+        return (f"{left_out.words.upper()} LEFT OUT",) if left_out is not None and left_out.words else ()
+
     def connect(self, locate: Locate | None) -> None:
         """`locate` may take its time and runs on the desk's thread; None: there is no database."""
         with self._wake:
@@ -318,6 +324,10 @@ class Desk:
                 raise StoreError("let go")
             self._storing = True
 
+    def _tell_left_out(self, sentence: str) -> None:
+        LOG.warning("%s: %s", self._path, sentence)
+        self._warn_there(sentence)
+
     def _warn_there(self, sentence: str) -> None:
         self._deliver(lambda: None if self._closed else self._warn(sentence))
 
@@ -334,7 +344,7 @@ class Desk:
         self._seen = file_signature(path)
         self._file, self._of = file_identity(path), generation
         self._store = Store.open(path, read_only=True)
-        self._left_out = LeftOut(self._store, self._warn_there)
+        self._left_out = LeftOut(self._store, self._tell_left_out)
         return self._store
 
     def _drop_reader(self) -> None:

@@ -32,7 +32,9 @@ def change(path: Path, statement: str) -> None:
         connection.commit()
 
 
-def test_a_desk_answers_with_the_rest_and_warns_once(tmp_path: Path) -> None:
+def test_a_desk_answers_with_the_rest_warns_once_and_keeps_a_mark(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     path = fill(tmp_path / "tune.db", rows=8)
     with Store.open(path) as store:
         key = matmul().key
@@ -49,11 +51,13 @@ def test_a_desk_answers_with_the_rest_and_warns_once(tmp_path: Path) -> None:
         here.ask("timed", lambda store: store.timed(key, context.key))
         here.wait()
     here.until(lambda: bool(here.warned))
+    assert here.desk.badges == ("1 ROW LEFT OUT",)
     here.desk.close()
     assert here.sentences == []
     assert [len(answer) for answer in here.answers] == [before - 1, before - 1]
     (said,) = here.warned
     assert "of table measurement" in said
+    assert said in caplog.text
 
 
 @pytest.mark.parametrize("value", ["body = '{'", "kind = 'Boom'"])
