@@ -11,6 +11,8 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,16 +23,24 @@ from engine.ir.plan import Program
 from engine.ir.shapes import GraphError
 
 TIMEOUT_S = 120.0
+LOOK_S = 0.1
+"""How often is looked whether the capture was given up, in seconds."""
 _HOUSE = str(Path(__file__).resolve().parents[2])
 _ENTRY = f"import sys; sys.path.insert(0, {_HOUSE!r}); from engine.capture.child import main; main()"
 
 
 def capture(
-    target: str, options: TargetOptions | None = None, *, device: str = "cuda", timeout_s: float = TIMEOUT_S
+    target: str,
+    options: TargetOptions | None = None,
+    *,
+    device: str = "cuda",
+    timeout_s: float = TIMEOUT_S,
+    given_up: Callable[[], bool] = lambda: False,
 ) -> Program:
     """Capture the call that `target` ends with, or with `options` the model or file that it names.
 
     A line of `target_text` holds its options itself. `device` is the program's device where the text names none.
+    The capture ends as soon as `given_up` says so.
 
     Neither a GPU nor CUDA is needed, and no tensor is allocated. Raises CaptureError (see engine.capture.errors).
     """
@@ -47,12 +57,28 @@ def capture(
         env=dict(os.environ),
     )
     try:
-        answer, complaint = child.communicate(request, timeout=timeout_s)
-    except subprocess.TimeoutExpired:
-        raise CaptureTimeoutError(f"The code ran longer than {timeout_s:g} s and was stopped.") from None
+        answer, complaint = _converse(child, request, timeout_s, given_up)
     finally:
         _end(child)
     return _read(answer, complaint, child.returncode)
+
+
+def _converse(
+    child: subprocess.Popen[str], request: str, timeout_s: float, given_up: Callable[[], bool]
+) -> tuple[str, str]:
+    """What the child prints and what it complains of, until it ends. Raises CaptureTimeoutError."""
+    ends = time.monotonic() + timeout_s
+    unsent: str | None = request
+    while True:
+        left_s = ends - time.monotonic()
+        try:
+            return child.communicate(unsent, timeout=max(min(left_s, LOOK_S), 0))
+        except subprocess.TimeoutExpired:
+            unsent = None  # it is kept, and sent on
+            if given_up():
+                raise CaptureTimeoutError("The code was stopped, since nobody waits for it any more.") from None
+            if left_s <= LOOK_S:
+                raise CaptureTimeoutError(f"The code ran longer than {timeout_s:g} s and was stopped.") from None
 
 
 def _end(child: subprocess.Popen[str]) -> None:

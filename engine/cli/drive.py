@@ -15,10 +15,15 @@ from typing import Protocol
 from engine.cli.errors import complain
 from engine.cli.progress import Progress
 from engine.events import Event
+from engine.session import STOP_S
 from engine.snapshot import Snapshot, apply
 
 BATCH = 2000
 TICK_S = 0.05
+STOPPING = (
+    f"stopping after the candidate in flight, in {STOP_S:g} s at the latest; all measured rows are kept; "
+    "Ctrl-C again aborts"
+)
 
 
 class Session(Protocol):
@@ -56,7 +61,7 @@ class Interruptions:
         for position in range(self._answered, len(self._came)):
             progress.clear()
             if position == 0 and self._came[position] == signal.SIGINT:
-                complain("stopping after the candidate in flight, and all measured rows are kept; Ctrl-C again aborts")
+                complain(STOPPING)
                 session.stop()
             else:
                 session.abort()

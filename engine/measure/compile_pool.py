@@ -15,6 +15,7 @@ from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from engine.codegen import KernelSource
 from engine.measure.answers import failure_in
@@ -129,6 +130,22 @@ class CompilePool:
         running.child.kill()
         return True
 
+    def end_with(self, answer: Future[Any], reply: Future[CompileReply]) -> None:
+        """A compile whose `answer` is cancelled isn't begun, or ends with everything it started."""
+        answer.add_done_callback(lambda _: self._let_go(reply) if answer.cancelled() else None)
+
+    def _let_go(self, reply: Future[CompileReply]) -> None:
+        with self._lock:
+            for key in [key for key, known in self._known.items() if known is reply]:
+                del self._known[key]
+        reply.cancel()
+        with self._lock:
+            running = [one for one in self._running.values() if one.job.future is reply]
+            for one in running:
+                one.killed = True
+        for one in running:
+            one.child.kill()
+
     def submit(
         self, source: KernelSource, target: Target, ptxas_level: int, candidate: Candidate = NOBODY
     ) -> Future[CompileReply]:
@@ -180,6 +197,8 @@ class CompilePool:
                 self._waiting -= 1
                 self._compiling += 1
             try:
+                if job.future.cancelled():
+                    continue
                 child, reply = self._compile_with_room(job, child, number)
                 with suppress(InvalidStateError):
                     job.future.set_result(reply)
@@ -215,6 +234,9 @@ class CompilePool:
         limit_s = self._limits.limit_s(tuple(self._seen))
         running = self._begin(job, child)
         try:
+            if job.future.cancelled():  # it may be killed already
+                self._bury(child)
+                return None, CompileReply(BuildReport(), ENDED)
             child.trim_log()
             child.channel.send(
                 {
@@ -251,10 +273,10 @@ class CompilePool:
         return running
 
     def _lose(self, child: Child, job: _Job, failure: Failure) -> None:
-        """Bury a process that a candidate took down, and remember whose it was."""
+        """Bury a process that a candidate took down, and remember whose it was, unless nobody waited for it."""
         self._bury(child)
         with self._lock:
-            if not self._closed:
+            if not self._closed and not job.future.cancelled():
                 self._respawned.append(Respawn(time.time(), "", "compiler", job.candidate, failure.cause))
 
     def _reply(self, answer: Message) -> CompileReply | str:

@@ -21,7 +21,7 @@ from engine.ir.kernel import Kernel
 from engine.ir.plan import Grouping
 from engine.ir.roofline import Ceilings
 from engine.measure.answers import assembled, ceilings_of, failed, measured, noise_of, paired
-from engine.measure.channel import ChannelClosed, Message
+from engine.measure.channel import Message
 from engine.measure.compile_pool import CompileLimits, CompileReply
 from engine.measure.controls import Controls, context_with
 from engine.measure.device import AssembledResult, DeviceError, DeviceHealth, PairedTimes, Schedules
@@ -29,6 +29,7 @@ from engine.measure.graph_request import IllegalBecause, Render, graph_request, 
 from engine.measure.health import Candidate
 from engine.measure.link import WatchLimits, WorkerLink
 from engine.measure.noise import NoiseFloor
+from engine.measure.probing import probed
 from engine.measure.process import entry_command
 from engine.measure.regimes import FINALIST, RANKING_LEVELS, REGIMES, TURNS, RegimeSettings, ranking_kind
 from engine.measure.sampling import Sampling
@@ -45,7 +46,6 @@ from engine.vocabulary import (
     Target,
 )
 
-PROBE_LIMIT_S = 60.0
 QUIET_S = 0.05
 """After so long without work the spare may open the GPU: what comes then waits for it, up to a second."""
 
@@ -104,6 +104,7 @@ class CudaDevice:
         self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._pending: set[Future[Any]] = set()
+        self._at: Future[Any] | None = None
         self._closed = False
         self._gone: DeviceError | None = None
         self._noise: NoiseFloor | None = None
@@ -126,7 +127,8 @@ class CudaDevice:
         self._thread = threading.Thread(target=self._serve, args=(hello,), name=self.name, daemon=True)
         self._thread.start()
         try:
-            message = self._probe(settings.probe_command) if settings.probe_command else hello.result()
+            command = settings.probe_command
+            message = probed(self._nursery, command, settings.index) if command else hello.result()
             context = Context(**{**message["context"], "cold_l2": self._cold})
             self._context = context_with(settings.controls, context)
             self._target = Target(**message["target"])
@@ -183,8 +185,19 @@ class CudaDevice:
         if source is None:
             self._tasks.put(_Task(future, lambda link: measured(blank, BuildReport(), link.ask(request, whose))))
             return future
-        compiled = self._pool.submit(source, self._target, settings.ptxas_level, whose)
-        compiled.add_done_callback(lambda reply: self._compiled(future, blank, request, reply))
+
+        def take(reply: Future[CompileReply]) -> None:
+            if reply.cancelled() and not self._closed and not future.done():
+                begin()  # another candidate shared the compile, and let it go
+            else:
+                self._compiled(future, blank, request, reply)
+
+        def begin() -> None:
+            compiled = self._pool.submit(source, self._target, settings.ptxas_level, whose)
+            compiled.add_done_callback(take)
+            self._pool.end_with(future, compiled)
+
+        begin()
         return future
 
     def assemble(
@@ -299,25 +312,6 @@ class CudaDevice:
     def _regime(self, settings: RegimeSettings) -> RegimeSettings:
         return replace(settings, cold_l2=self._cold)
 
-    def _probe(self, command: Sequence[str]) -> Message:
-        """Context and target from a process that loads no torch. Raises DeviceError."""
-        try:
-            child = self._nursery.start(command, "probe")
-        except OSError as error:
-            raise DeviceError(f"the GPU can't be probed: {error}") from None
-        try:
-            child.channel.send({"device": self._settings.index})
-            answer = child.channel.receive(PROBE_LIMIT_S)
-        except TimeoutError:
-            raise DeviceError(f"the driver said nothing for {PROBE_LIMIT_S:.0f} s") from None
-        except ChannelClosed:
-            raise DeviceError(f"the process that probes the GPU died of {child.death()}: {child.last_line()}") from None
-        finally:
-            self._nursery.bury(child)
-        if "unusable" in answer:
-            raise DeviceError(str(answer["unusable"]))
-        return answer
-
     def _track(self, future: Future[Any]) -> None:
         """Remember a future until it is done; refuse it at once if the device can't serve it any more."""
         with self._lock:
@@ -333,6 +327,8 @@ class CudaDevice:
     def _forget(self, future: Future[Any]) -> None:
         with self._lock:
             self._pending.discard(future)
+            if future is self._at and future.cancelled():
+                self._link.let_go()
 
     def _compiled(
         self, future: Future[Measurement], blank: Measurement, request: Message, reply: Future[CompileReply]
@@ -370,7 +366,10 @@ class CudaDevice:
                 self._noise = noise_of(self._link.ask({"op": "noise", "id": 0, "regime": asdict(self._regime(TURNS))}))
                 self._ceilings = ceilings_of(self._link.ask({"op": "ceilings", "id": 0, "cold_l2": self._cold}))
         while (task := self._next()) is not None:
-            if not task.future.done():
+            with self._lock:
+                self._at, self._link.unwanted = task.future, False
+                ended = task.future.done()
+            if not ended:
                 self._run(task)
         self._link.stop()
 

@@ -56,6 +56,7 @@ class Device(Protocol):
     def submit(self, kernel: Kernel, schedule: Schedule, regime: Regime) -> Future[Measurement]:
         """Start measuring a candidate. The future never raises for a fault of the candidate: that is a Failure.
 
+        Cancelling it lets go of what is under way for it: a compile or a launch that hangs holds up nobody then.
         It raises DeviceError when the device itself is gone. Candidates compile in parallel and are timed one at
         a time; a ranking candidate and a deploy candidate of the same source compile once.
         """

@@ -29,6 +29,7 @@ from engine.vocabulary import FailureKind
 START_TRIES = 2
 BEFORE = "start"
 """What a process is at that hasn't said yet that it is at a candidate: its death is not the candidate's doing."""
+UNWANTED = "nobody waited for it any more"
 SPARE = "spare"
 """The step of a process that stands by."""
 MOST_SPARES = 3
@@ -69,6 +70,7 @@ class WorkerLink:
         self._stopped = False
         self._stopping = threading.Event()
         self.full = ""
+        self.unwanted = False
         self.starts = 0
         self.renewals = 0
         self.busy_s = 0.0
@@ -159,7 +161,9 @@ class WorkerLink:
             self._at = ("", NOBODY, time.monotonic())
         if answer.get("broken"):
             self._drop()
-            if not self._stopped:
+            if self.unwanted:
+                self.renewals += 1
+            elif not self._stopped:
                 self._note(candidate, str(answer["failure"]["cause"]))
             self._lost_at.append(time.monotonic())
             self._begin_spares()
@@ -171,6 +175,17 @@ class WorkerLink:
             self.renewals += 1
             self._drop()
             self._begin_spares()
+
+    def let_go(self) -> None:
+        """From any thread: nobody wants the answer to the request that is on; what it takes down is nobody's fault.
+
+        The next request wants one again: the owner sets `unwanted` to False before it.
+        """
+        with self._lock:
+            self.unwanted = True
+            child = self._child
+        if child is not None:
+            child.kill()
 
     def interrupt(self) -> None:
         """From any thread, for good: the process dies and nothing starts it again."""
@@ -287,6 +302,8 @@ class WorkerLink:
 
     def _converse(self, child: Child, request: Message, candidate: Candidate) -> Message:
         step, limit_s = BEFORE, self._limits.begin_s
+        if self.unwanted:
+            return _lost(FailureKind.HANG, UNWANTED)
         self._at = (step, candidate, time.monotonic())
         try:
             child.channel.send(request)
@@ -297,6 +314,8 @@ class WorkerLink:
         except TimeoutError:
             return _lost(FailureKind.HANG, f"its {step} did not end within {max(1.0, limit_s):.0f} s")
         except ChannelClosed:
+            if self.unwanted:
+                return _lost(FailureKind.HANG, UNWANTED)
             how = child.death()
             if not self._stopped and (full := self._nursery.full):
                 return {"full": full, "broken": True}

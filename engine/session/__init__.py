@@ -3,6 +3,6 @@
 from engine.session.engine_process import EngineProcess
 from engine.session.separate import SeparateSession
 from engine.session.serving import serve
-from engine.session.tuning import TuningSession
+from engine.session.tuning import STOP_S, TuningSession
 
-__all__ = ["EngineProcess", "SeparateSession", "TuningSession", "serve"]
+__all__ = ["STOP_S", "EngineProcess", "SeparateSession", "TuningSession", "serve"]

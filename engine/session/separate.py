@@ -120,7 +120,7 @@ class SeparateSession:
         self._ask("resume")
 
     def stop(self) -> None:
-        """Stop after the candidate in flight; what was measured stays."""
+        """Stop after the candidate in flight, which has a moment to end; what was measured stays."""
         self._ask("stop")
 
     def skip(self, kernel: str) -> None:

@@ -15,7 +15,7 @@ from types import TracebackType
 
 from engine.capture import CaptureError
 from engine.deploy import user_name
-from engine.events import Acted, Event, QueueChanged, RunFinished, RunState, StateChanged
+from engine.events import Acted, Event, Logged, QueueChanged, RunFinished, RunState, StateChanged
 from engine.measure import CounterReader, Device, DeviceError
 from engine.session.inbox import Inbox
 from engine.session.total import total
@@ -37,6 +37,8 @@ from engine.tune import (
 )
 
 _LOG = logging.getLogger(__name__)
+STOP_S = 1.5
+"""How long a stop waits for the candidate in flight, in seconds: one takes less, unless it compiles or hangs."""
 
 
 class TuningSession:
@@ -158,10 +160,18 @@ class TuningSession:
             self.change_state(RunState.RUNNING)
 
     def stop(self) -> None:
-        """Stop after the candidate in flight; what was measured stays."""
+        """Stop after the candidate in flight, which has `STOP_S` to end; what was measured stays."""
         if not self._done.is_set() and self._thread is not None and not self.control.stopping:
             self.control.stop()
             self.change_state(RunState.STOPPING)
+            threading.Thread(target=self._end_in_time, name="emmy-stop", daemon=True).start()
+
+    def _end_in_time(self) -> None:
+        """Abort what doesn't stop in time, so that nothing that hangs outlasts a stop."""
+        if not self._done.wait(STOP_S) and not self.control.aborted:
+            text = f"what was in flight did not end within {STOP_S:g} s: it is let go, and is no failure"
+            self.emit(Logged(at=time.time(), level="warning", text=text))
+            self.abort()
 
     def skip(self, kernel: str) -> None:
         """End this kernel's search with what it has, even while a candidate hangs; the run goes on."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from engine.events import Assembled
 from engine.ir.plan import Grouping
+from engine.tune.control import Stopped
 from engine.tune.in_place import Whole, refine
 from engine.tune.outer import GroupingResult
 from engine.tune.problem import Problem
@@ -124,6 +125,8 @@ def _assemble(
     result = known or bench.device.assemble(item.grouping, schedules, problem.graph, pdl=pdl)
     if pdl and result.timing is None and result.failure is None:
         return None  # a recording without dependent launches: that nothing is known of them is no event
+    if result.failure is not None and bench.control.aborted:
+        raise Stopped  # it failed of the abort
     bench.recorder.assembled(item.name, result, schedules, pdl=pdl)
     us = result.timing.median_us if result.timing else None
     bench.tell(

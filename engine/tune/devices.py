@@ -159,11 +159,12 @@ class Lease:
     def _send(self, order: _Order, device: Device) -> None:
         inner = device.submit(order.kernel, order.schedule, order.regime)
         inner.add_done_callback(lambda answer: self._answered(order, device, answer))
+        order.answer.add_done_callback(lambda answer: answer.cancelled() and inner.cancel())
 
     def _answered(self, order: _Order, device: Device, answer: Future[Measurement]) -> None:
         """Called in a thread of the device, or in the asking one where the answer is there at once."""
         error = _loss(CancelledError()) if answer.cancelled() else answer.exception()
-        if isinstance(error, DeviceError) and not self._fleet.closed:
+        if isinstance(error, DeviceError) and not self._fleet.closed and not order.answer.cancelled():
             self._fleet.lose(device, error)
             self._leave(device)
             return

@@ -72,25 +72,34 @@ class Finish:
                     self._bench.recorder.record(answer.result(), run=self._bench.run, trial=0, nodes=(leaf,))
 
     def wait(self, tried: int = 0) -> None:
-        """Wait for what is under way, then decide among the fastest; raises Stopped on an abort.
+        """Wait for what is under way, then decide among the fastest; raises Stopped, Skipped.
 
         `tried` is how many candidates with ptxas controls the search answered.
         """
-        self._drain()
+        self.drain()
         picked = pick_finalist(self._bench, self._kernel, self._measured, tried)
         if picked is not None:
             self._best = DeployBest(picked.schedule, picked.us)
 
     def fastest(self) -> Schedule | None:
-        """The best deployable schedule so far, once what is under way has ended; raises Stopped on an abort."""
-        self._drain()
+        """The best deployable schedule so far, once what is under way has ended; raises Stopped, Skipped."""
+        self.drain()
         return self._best.schedule
 
-    def _drain(self) -> None:
+    def drain(self) -> None:
+        """Wait for what is under way. Raises Stopped on a stop, Skipped when the kernel was asked to end."""
         while self._pending:
             self._bench.checkpoint()
+            self._bench.control.check_skip(self._kernel.key)
             futures.wait(self.waiting or [self._pending[0][0]], timeout=0.1, return_when=futures.FIRST_COMPLETED)
             self.collect()
+
+    def let_go(self) -> None:
+        """Nothing that is under way is waited for any more; what was measured counts."""
+        for answer, _ in self._pending:
+            answer.cancel()
+        self._pending = [one for one in self._pending if not one[0].cancelled() and one[0].exception() is None]
+        self._collect()
 
     def result(self) -> DeployBest:
         return self._best

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 from engine.codegen import acf_of
@@ -108,13 +107,12 @@ def tune_kernel(bench: Workbench, problem: Problem, kernel: Kernel) -> KernelRes
         stop = _walk(bench, kernel, search, reporter, finish, progress, window)
         for last in searches_after(bench, problem, kernel, finish.fastest, forbidden):
             _walk(bench, kernel, last, TreeReporter(bench, kernel.key), finish, progress, window)
+        finish.drain()
     except Skipped:
         stop = "skipped on request"
-        _keep_all(bench, window, finish)
-        for item in window:
-            item.answer.cancel()
+        _keep_all(bench, window, finish, reporter, progress)
     except (Stopped, DeviceError) as ending:
-        _keep_all(bench, window, finish)
+        _keep_all(bench, window, finish, reporter, progress)
         if isinstance(ending, DeviceError):
             raise
         _report_end(bench, _conclude(kernel, progress, finish, "stopped"), KernelState.DONE)
@@ -151,8 +149,9 @@ def _walk(
             window.append(_start(bench, kernel, proposal, reporter))
         if not window:
             return _stop_text(search)
-        head = window.popleft()
+        head = window[0]
         measurement = _await(bench, kernel, head, window, finish)
+        window.popleft()
         _told(bench, kernel, search, reporter, finish, progress, head, measurement)
         if progress.best is None and progress.trial >= SAME_CAUSE_LIMIT and len(progress.causes) == 1:
             return f"the first {progress.trial} candidates all failed the same way: {next(iter(progress.causes))}"
@@ -171,12 +170,12 @@ def _start(bench: Workbench, kernel: Kernel, proposal: Proposal, reporter: TreeR
 def _await(
     bench: Workbench, kernel: Kernel, head: _InFlight, window: Iterable[_InFlight], finish: Finish
 ) -> Measurement:
-    """Wait for the head's measurement, looking up now and then for an abort or a skip.
+    """Wait for the measurement of the window's head, looking up now and then for an abort or a skip.
 
     What ends before it is kept at once, so that a killed run loses only what has not ended.
     """
     while not head.answer.done():
-        pending = [item for item in window if not item.kept]
+        pending = [item for item in window if item is not head and not item.kept]
         answers = [head.answer, *(item.answer for item in pending), *finish.waiting]
         wait(answers, timeout=0.1, return_when=FIRST_COMPLETED)
         for item in pending:
@@ -202,13 +201,27 @@ def _keep(bench: Workbench, item: _InFlight) -> None:
         bench.recorder.record(answer.result(), run=bench.run, trial=item.proposal.number, nodes=())
 
 
-def _keep_all(bench: Workbench, window: Iterable[_InFlight], finish: Finish) -> None:
-    """The search ends here; what was measured ahead of it is kept all the same."""
+def _keep_all(
+    bench: Workbench, window: Iterable[_InFlight], finish: Finish, reporter: TreeReporter, progress: _Progress
+) -> None:
+    """The search ends here and waits for nothing more; what was measured ahead of it is kept, and the best counts."""
     for item in window:
         if not item.kept:
             _keep(bench, item)
-    with suppress(Stopped, DeviceError):
-        finish.collect()
+        answer = item.answer
+        if answer.done() and not answer.cancelled() and answer.exception() is None:
+            _counted(bench, progress, answer.result(), reporter.leaf_id(item.proposal))
+        answer.cancel()
+    finish.let_go()
+
+
+def _counted(bench: Workbench, progress: _Progress, measurement: Measurement, leaf: str) -> None:
+    """Count and tell a candidate that the search isn't told of any more."""
+    if measurement.status is not Status.NOT_RECORDED:
+        progress.trial += 1
+        bench.tally.count(measurement)
+        best = progress.take(measurement, bench.settings.objective)
+        bench.tell_measured(measurement, node=leaf, trial=progress.trial, best=best)
 
 
 def _told(

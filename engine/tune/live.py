@@ -100,7 +100,7 @@ def tune_live(request: LiveRequest, host: Host, then: Then = nothing_more) -> li
             device = host.own_device(opened(request.open_device, request.device, jobs, controls, cold_l2=cold_l2))
         with _database(request.database, told_of_lock(request.database, host)) as store:
             chosen_prior(store, host.settings.prior)
-            plain = _problem(store, request.code, device, ahead)
+            plain = _problem(store, request.code, device, ahead, host.control)
             program = plain.program
             problem = controlled(plain, controls, device.target.capability, store, wanted)
             first = record_run(request, host, store, device, program, problem, host.settings, ahead.walkers)
@@ -143,7 +143,7 @@ def _database(path: Path, waiting: Callable[[], None]) -> Iterator[Store]:
             remove_database(path)
 
 
-def _problem(store: Store, code: str, device: Device, ahead: Ahead) -> CapturedProblem:
+def _problem(store: Store, code: str, device: Device, ahead: Ahead, control: Control) -> CapturedProblem:
     """The program as an earlier run captured it with the same versions, else captured anew: the text says it all.
 
     What measures starts beside a capture, and where the GPU's ceilings are not known, which it measures first.
@@ -157,7 +157,7 @@ def _problem(store: Store, code: str, device: Device, ahead: Ahead) -> CapturedP
         except BadRow as error:
             store.leave_out(error)
     start(device)
-    return CapturedProblem(capture(code), target)
+    return CapturedProblem(capture(code, given_up=lambda: control.aborted), target)
 
 
 def record_run(

@@ -5,9 +5,11 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Iterator
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 
 from engine.events import RunFinished, RunStarted
+from engine.measure import DeviceError
 from engine.tune.assembled import Winner, check_assembled
 from engine.tune.control import Stopped
 from engine.tune.controlled import proved
@@ -46,7 +48,9 @@ def tune(bench: Workbench, problem: Problem) -> RunFinished:
         winner = check_assembled(bench, problem, outer.ranked())
         share_controls(bench, problem, [kernel for item in outer.ranked() for kernel in item.kernels])
         _learn(bench)
-    except Stopped:
+    except (Stopped, CancelledError, DeviceError) as ending:
+        if not isinstance(ending, Stopped) and not bench.control.aborted:
+            raise
         bench.log("stopped on request; everything measured so far is kept")
     bench.tell_acts()
     bench.report_health()

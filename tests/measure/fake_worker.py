@@ -28,7 +28,7 @@ def main(*numbers: int) -> None:
         while True:
             request = channel.receive()
             text = str(request.get("source", "")) + str(request.get("sources", ""))
-            channel.send({"step": "first launch", "limit_s": 0.5})
+            channel.send({"step": "first launch", "limit_s": 60.0 if "run-hang-long" in text else 0.5})
             op = request.get("op")
             paired = op in ("noise", "compare", "compare graphs") and "run-" not in text
             answer = _windows(request) if paired else _answer(text, broken)

@@ -1,6 +1,8 @@
-"""Runs `emmy tune` on a GPU that exists only in its process, kills it at random moments, and says what was lost.
+"""Runs `emmy tune` on a GPU that exists only in its process, ends it at random moments, and says what was lost.
 
-    python -m tests.tune.mortal_runs DATABASE LOG KILLS SEED CODE
+    python -m tests.tune.mortal_runs DATABASE LOG SIGNALS SEED CODE
+
+SIGNALS has a word a life, the names of what it gets in turn: SIGKILL, or SIGINT+SIGINT.
 
 Each life is a fork of this process, which has loaded everything, so that a life takes a moment. The GPU notes each
 candidate in LOG before it answers, and times the next one only when the database holds the last or a second has passed:
@@ -17,7 +19,8 @@ import sqlite3
 import sys
 import threading
 import time
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -54,6 +57,24 @@ def entries(log: Path) -> list[Entry]:
     return [(str(kernel), str(schedule), str(regime)) for kernel, schedule, regime in map(json.loads, lines)]
 
 
+def descendants(pid: int) -> list[int]:
+    """The processes below one, on a system with /proc."""
+    found: list[int] = []
+    with suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            for child in map(int, (task / "children").read_text().split()):
+                found += [child, *descendants(child)]
+    return found
+
+
+def gone(pids: list[int]) -> bool:
+    """Whether none of them is left, given that a killed one takes a moment to go."""
+    ends = time.monotonic() + 10.0
+    while any(Path(f"/proc/{pid}").exists() for pid in pids) and time.monotonic() < ends:
+        time.sleep(0.01)
+    return not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
 class OneAtATime(FakeDevice):
     """Answers in an order of its own, one candidate after the other."""
 
@@ -80,8 +101,11 @@ class OneAtATime(FakeDevice):
             with self._change:
                 self._change.wait_for(lambda: self._waiting)
                 entry, answer, measurement = self._waiting.pop(self._dice.randrange(len(self._waiting)))
+            if answer.cancelled():
+                continue
             os.write(self._log, (json.dumps(entry) + "\n").encode())
-            answer.set_result(measurement)
+            with suppress(InvalidStateError):  # it was cancelled just now
+                answer.set_result(measurement)
             deadline = time.monotonic() + 1.0
             while not is_kept(connection, entry) and time.monotonic() < deadline:
                 time.sleep(0.0005)
@@ -98,27 +122,49 @@ def live(database: Path, log: Path, seed: int, code: str) -> None:
     emmy(["tune", "--code", code, "--db", str(database), "--patience", "100000", "-q"])
 
 
+def born(database: Path, log: Path, seed: int, code: str) -> int:
+    """The process of one life."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            live(database, log, seed, code)
+        except SystemExit as ending:
+            status = ending.code if isinstance(ending.code, int) else 1
+        finally:
+            os._exit(status)
+    return child
+
+
+def sent(child: int, names: str, dice: random.Random) -> None:
+    """Send the process these signals, a moment apart; one that has ended gets no more."""
+    for name in names.split("+"):
+        if os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+            os.kill(child, signal.Signals[name])
+            time.sleep(dice.random() * 0.1 if "+" in names else 0.0)
+
+
 def main() -> None:
     database, log = Path(sys.argv[1]), Path(sys.argv[2])
-    kills, seed, code = int(sys.argv[3]), int(sys.argv[4]), sys.argv[5]
+    lives, seed, code = sys.argv[3].split(), int(sys.argv[4]), sys.argv[5]
     dice = random.Random(seed)
-    for life in range(kills):
+    for life, names in enumerate(lives):
         before = len(entries(log))
-        child = os.fork()
-        if child == 0:
-            live(database, log, seed + life, code)
-            os._exit(1)
+        child = born(database, log, seed + life, code)
         wanted = before + dice.randrange(1, 16)
         while len(entries(log)) < wanted and os.waitpid(child, os.WNOHANG) == (0, 0):
             time.sleep(0.002)
         time.sleep(dice.random() * 0.01)
-        os.kill(child, signal.SIGKILL)
+        below, since = descendants(child), time.monotonic()
+        sent(child, names, dice)
         _, status = os.waitpid(child, 0)
+        exit_s = time.monotonic() - since
         answered = entries(log)[before:]
         with sqlite3.connect(database) as connection:
             lost = [entry for entry in answered if not is_kept(connection, entry)]
             intact = connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
-        told = {"answered": len(answered), "lost": len(lost), "intact": intact, "signal": os.WTERMSIG(status)}
+        told = {"answered": len(answered), "lost": len(lost), "intact": intact, "signals": names}
+        told |= {"status": os.waitstatus_to_exitcode(status), "exit_s": exit_s, "left": not gone(below)}
         print(json.dumps(told), flush=True)
 
 

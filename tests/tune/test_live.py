@@ -190,7 +190,7 @@ def test_what_is_to_be_said_of_a_program_is_logged(tmp_path: Path, monkeypatch: 
     graph = b.build(b.add("exp", b.input(TensorSpec.contiguous((64, 64), "float32"))))
     line = "gpt2 --layer 0 --dtype bfloat16 --seq-len 64 --batch 1"
     program = Program(graph, line, notes=("The weights are random.",))
-    monkeypatch.setattr(live, "capture", lambda text: program)
+    monkeypatch.setattr(live, "capture", lambda text, **more: program)
     host = Host(Settings(patience=3))
     tune_live(_request(line, tmp_path / "t.db", FakeDevice()), host)
     assert "The weights are random." in [event.text for event in host.events if isinstance(event, Logged)]

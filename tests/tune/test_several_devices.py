@@ -38,7 +38,7 @@ class Machine:
 
 @pytest.fixture(autouse=True)
 def captured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "capture", lambda text: Program(many_kernels_program().graph, text))
+    monkeypatch.setattr(live, "capture", lambda text, **more: Program(many_kernels_program().graph, text))
 
 
 def _session(database: Path, devices: str, machine: Machine, jobs: int | None = None) -> TuningSession:
