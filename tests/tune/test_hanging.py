@@ -129,7 +129,8 @@ def hanging_kernels(session: TuningSession, events: list[Event]) -> set[str]:
 
 
 @pytest.mark.timeout(120)
-def test_a_stop_from_a_screen_lets_go_of_what_hangs(tmp_path: Path) -> None:
+def test_a_stop_from_a_screen_lets_go_of_what_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))  # its process is to find the tests
     note = tmp_path / "note"
     with SeparateSession(a_session("launch", note, ONE, tmp_path / "t.db")) as session:
         session.start()
