@@ -2,6 +2,9 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from emmy_tui.feed import BITE_EVENTS, HELD_LIMIT, Feed
 from emmy_tui.source import Anew, Mode
 from engine.events import Logged, RunState, StateChanged
@@ -42,6 +45,29 @@ def test_frozen_and_unfrozen_equals_never_frozen() -> None:
             feed.bite()
     assert frozen.held == 0
     assert asdict(frozen.snapshot) == asdict(unfrozen.snapshot)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 1000),
+    per_drain=st.integers(1, 700),
+    holds=st.lists(st.tuples(st.booleans(), st.integers(0, 40)), max_size=12),
+)
+def test_any_freezes_leave_what_a_twin_without_them_shows(
+    seed: int, per_drain: int, holds: list[tuple[bool, int]]
+) -> None:
+    events = search_events(seed)
+    feed, twin = Feed(ScriptedSource(events, per_drain=per_drain)), Feed(ScriptedSource(events))
+    for feed.frozen, bites in holds:
+        for _ in range(bites):
+            feed.bite()
+    feed.frozen = False
+    for one in (feed, twin):
+        while one.bite() or one.source.waiting:
+            pass
+    assert feed.held == 0
+    assert asdict(feed.snapshot) == asdict(twin.snapshot)
+    assert (feed.state, feed.reason) == (twin.state, twin.reason)
 
 
 def test_the_state_is_known_while_frozen() -> None:
