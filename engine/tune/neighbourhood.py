@@ -1,8 +1,10 @@
 """Which grouping to enter next: one that differs from the best by one answer, the most promising first.
 
-A tree spends its first visits on the forks that are asked first; what a measured grouping got wrong may be the answer
-to the last one. A neighbour shares all but a kernel or two with the best, so that it costs little to try. Predictions
-are corrected by what the run has measured: a model that is wrong about a kernel is so about its like too.
+One answer may also be given wherever the same is asked: what both inputs of an attention are spared can be worth more
+than each of them alone. A tree spends its first visits on the forks that are asked first; what a measured grouping got
+wrong may be the answer to the last one. A neighbour shares all but a kernel or two with the best, so that it costs
+little to try. Predictions are corrected by what the run has measured: a model that is wrong about a kernel is so about
+its like too.
 """
 
 from __future__ import annotations
@@ -91,24 +93,42 @@ class Neighbourhood:
         return None
 
     def _neighbours(self, best: Path) -> Iterator[_Neighbour]:
-        wanted = {knob for option in best for knob in option.knobs}
+        """Those that one other answer makes, and those that an answer to every fork of a question makes."""
+        given = {knob for option in best for knob in option.knobs}
         base = self._problem.kernel_counts(best)
+        asked: dict[tuple[str, KnobValue], set[str]] = {}
+        found: list[tuple[bool, Path | None]] = []
         for depth, answer in enumerate(best):
             fork = self._space.fork(best[:depth])
             for option in fork.options if fork is not None else ():
-                if option == answer:
-                    continue
-                path = self._completed((*best[:depth], option), wanted)
-                if path is not None:
-                    counts = self._problem.kernel_counts(path)
-                    yield _Neighbour(_copies(option), depth, path, _kernels(counts), _changes(base, counts))
+                for name, value in option.knobs:
+                    asked.setdefault((_question(name), value), set()).add(name)
+                if option != answer:
+                    found.append((_copies(option), self._completed((*best[:depth], option), given)))
+        for wanted, names in asked.items():
+            if len(names) > 1:
+                found.append((_copies(Option((wanted,))), self._completed((), given, wanted)))
+        for order, (copies, path) in enumerate(found):
+            if path is not None:
+                counts = self._problem.kernel_counts(path)
+                yield _Neighbour(copies, order, path, _kernels(counts), _changes(base, counts))
 
-    def _completed(self, path: Path, wanted: set[tuple[str, KnobValue]]) -> Path | None:
-        """`path` with the answers of the best grouping to the forks that still come, the first where it had none."""
+    def _completed(
+        self, path: Path, given: set[tuple[str, KnobValue]], everywhere: tuple[str, KnobValue] | None = None
+    ) -> Path | None:
+        """`path` with the answers of the best grouping to the forks that still come, the first where it had none.
+
+        With `everywhere`, a question and its answer, each fork that asks it gets that answer where it is offered.
+        """
+
+        def fits(option: Option) -> tuple[bool, int]:
+            answers = any((_question(name), value) == everywhere for name, value in option.knobs)
+            return answers, len(given.intersection(option.knobs))
+
         while (fork := self._space.fork(path)) is not None:
             if not fork.options:
                 return None
-            path = (*path, max(fork.options, key=lambda option: len(wanted.intersection(option.knobs))))
+            path = (*path, max(fork.options, key=fits))
         return path
 
     def _promise(self, one: _Neighbour) -> float:
@@ -163,6 +183,11 @@ def _copies(option: Option) -> bool:
     """Whether the answer takes a prepared copy of a weight for nothing but its layout: the last thing to try, for on an
     H200 no bf16 product gained more than 0.3 % by it."""
     return any(value == "turned" for _, value in option.knobs)
+
+
+def _question(name: str) -> str:
+    """What a fork asks, without the number of the place that it asks it of."""
+    return name.rpartition("_")[0]
 
 
 def _make(kernel: Kernel) -> tuple[str, ...]:

@@ -124,3 +124,37 @@ def test_a_kernel_that_is_far_slower_than_predicted_is_worth_replacing() -> None
         near = Neighbourhood(Answers(families=families), GridSpace(FORKS), Predictions())  # type: ignore[arg-type]
         visit(near, start, sum(times.values()), times)
         assert near.next() == first
+
+
+@dataclass
+class Together(Answers):
+    """A problem with one kernel, which all the answers make."""
+
+    def kernel_counts(self, path: Path) -> Mapping[str, tuple[Kernel, int]]:
+        made = "+".join(sorted(str(value) for value in knobs_of(path).values()))
+        return {made: (self.kernel(made), 1)}
+
+    def kernel(self, answer: str) -> Kernel:
+        body = matmul_program(16 + 16 * answer.count("apart")).graph
+        return self.made.setdefault(answer, Kernel("contraction", body, answer))
+
+
+class PaysTogether:
+    def predicted_us(self, kernel: Kernel) -> float:
+        return {0: 10.0, 1: 10.3, 2: 10.2, 3: 9.0}[kernel.label.count("apart")]
+
+
+def sparing(*answers: str) -> Path:
+    return tuple(Option(((f"SPARE_{number}", answer),)) for number, answer in enumerate(answers))
+
+
+@pytest.mark.parametrize("offered_at_2", [("fused", "apart"), ("fused",)])
+def test_one_answer_is_also_given_wherever_the_same_is_asked(offered_at_2: tuple[str, ...]) -> None:
+    """Where it is offered: a fork without that answer keeps the best one's."""
+    space = GridSpace({"SPARE_0": ("fused", "apart"), "SPARE_1": ("fused", "apart"), "SPARE_2": offered_at_2})
+    near = Neighbourhood(Together(), space, PaysTogether())  # type: ignore[arg-type]
+    visit(near, sparing("fused", "fused", "fused"), 10.0)
+    found = offered(near)
+    assert found[0] == sparing("apart", "apart", offered_at_2[-1])
+    assert len(found) == len(set(found))
+    assert sparing("fused", "fused", "fused") not in found
