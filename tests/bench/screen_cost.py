@@ -1,6 +1,6 @@
 """What the screen costs the tuner: the same search with it and without it, in turns, on a GPU.
 
-    python -m tests.bench.screen_cost [--seconds 190] [--turns 0] [--code TEXT] [--device cuda:0] [--keep FOLDER]
+    python -m tests.bench.screen_cost [--seconds 230] [--turns 0] [--code TEXT] [--device cuda:0] [--keep FOLDER]
 
 One process opens the GPU and captures the program once, and then tunes it again and again, each time into an empty
 database: off as `emmy tune -q` drives a session, on as the engine of `emmy-tui` is served to its screen, which is
@@ -8,7 +8,7 @@ another process, in a terminal of 160x45 whose output is read and thrown away; i
 program is one whose only kernel has a few hundred schedules, and the patience is above their
 number: every run measures all of them, whatever it finds on the way. The first run, which isn't counted, compiles
 them; so the tuner's own process is busier than in a first search, and a screen that stood in its way would show the
-more. Runs go off, on, on, off, as many as `--seconds` allow: 190 are about fourteen pairs, which over simulated
+more. Runs go off, on, on, off, as many as `--seconds` allow: 230 are about fourteen pairs, which over simulated
 arrivals with slow stretches give an interval of 0.7 % to either side (`test_screen_cost_statistics` prints it).
 
 Printed are on over off, with 95 % intervals (`screen_cost_statistics` says how they come about):
@@ -40,8 +40,8 @@ from tests.bench.screen_cost_programs import Program, RunFailed, Screen, run_tur
 from tests.bench.screen_cost_report import report, report_commands
 from tests.bench.screen_cost_rounds import Cpu, Round, read_round
 
-CODE = "torch.amax(torch.randn(65536, 256, dtype=torch.bfloat16, device='cuda'), dim=-1)"
-"""One kernel of 285 schedules, and one grouping."""
+CODE = "torch.amax(torch.randn(32768, 640, dtype=torch.bfloat16, device='cuda'), dim=-1)"
+"""One kernel of 360 schedules, and one grouping."""
 CHILD = (sys.executable, "-m", "tests.bench.screen_cost_child")
 LOADS_S = 5.0
 """What the process of the rounds takes to load, and to end."""
@@ -124,7 +124,7 @@ def measure(options: argparse.Namespace, folder: Path) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=190.0, help="for the runs of one process (default: 190)")
+    parser.add_argument("--seconds", type=float, default=230.0, help="for the runs of one process (default: 230)")
     parser.add_argument("--turns", type=int, default=0, help="runs of each command, beside (default: 0)")
     parser.add_argument("--code", default=CODE, help="the program: few schedules, all of which are measured")
     parser.add_argument("--device", default="cuda:0", metavar="NAME")
