@@ -6,13 +6,14 @@ wraps under itself, and the columns before it keep their width.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
+
+from engine.plain_json import plain_json
 
 GAP = "  "
 _WORD = re.compile("[^\\s;,:'\"`()]+")
@@ -78,14 +79,15 @@ def cell_text(value: object) -> str:
 
 def table_lines(columns: Sequence[str], rows: Sequence[Sequence[object]], width: int | None = None) -> list[str]:
     """A table as lines: numbers to the right, text to the left, the last column wrapped into `width`."""
+    names = [printable(name) for name in columns]
     cells = [[cell_text(value) for value in row] for row in rows]
-    widths = [max(len(name), *(len(row[i]) for row in cells)) if cells else len(name) for i, name in enumerate(columns)]
+    widths = [max(len(name), *(len(row[i]) for row in cells)) if cells else len(name) for i, name in enumerate(names)]
     right = [
         any(_is_number(row[i]) for row in rows) and all(row[i] is None or _is_number(row[i]) for row in rows)
-        for i in range(len(columns))
+        for i in range(len(names))
     ]
     lines = []
-    for row in [list(columns), *cells]:
+    for row in [names, *cells]:
         padded = [text.rjust(w) if r else text.ljust(w) for text, w, r in zip(row, widths, right, strict=True)]
         before = GAP.join(padded[:-1]) + (GAP if len(padded) > 1 else "")
         lines.extend(_wrapped(before, padded[-1].rstrip(), width))
@@ -157,8 +159,7 @@ class _Wrapper(textwrap.TextWrapper):
 
 def json_text(value: Any) -> str:
     """JSON on one line. A number that JSON lacks, which only an edited database holds, is null."""
-    text = json.dumps(_finite(value), allow_nan=False, ensure_ascii=False)
-    return text.encode("utf-8", "backslashreplace").decode()
+    return plain_json(_finite(value))
 
 
 def _finite(value: Any) -> Any:

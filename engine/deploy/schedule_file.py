@@ -41,6 +41,7 @@ from engine.ir.json_form import (
     program_to_json,
 )
 from engine.ir.kernel import Kernel
+from engine.plain_json import plain_json
 from engine.store import CarriedGraph, StoreError
 from engine.vocabulary import BuildReport, Context, Measurement, Pin, Regime, Schedule, Status, Target, Timing
 
@@ -103,7 +104,7 @@ def schedule_file_text(content: ScheduleFile, *, emmy: str, command: str, at: fl
         "schedules": [_schedule_data(one) for one in content.schedules],
         **({"graphs": [_graph_data(one) for one in content.graphs]} if content.graphs else {}),
     }
-    return json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return plain_json(data, indent=1) + "\n"
 
 
 def is_schedule_file(document: object) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,20 @@ VALUES: tuple[Any, ...] = (
     '{"NUM_WARPS": 4, "NUM_WARPS": 8}',
     '{"ops": [{"kind": "exec", "inputs": [], "shape": [-4], "dtype": "float32", "strides": [1], "offset": 0}]}',
 )
+
+TEXTS = {
+    "markup": "[bold red]a[/] [@click=app.quit]b[/] [/x] \\[c] \\",
+    "sequences": "q\x1b]52;c;aGk=\x07\x1b[2Jr\x1b[?1003h\x9b31ms\x85t\x7fu\rv\nw\tx",
+    "directions": "\u202eright\u2066to\u200bleft\u200e\ufeff",
+    "widths": "宽宽e\u0301\u0301 👩\u200d👩\u200d👧 🇩🇪 \ufe0f✓\u3000z",
+    "long": "x" * 5000,
+}
+COLUMNS = (
+    *(("kernel", "label"), ("kernel", "shape"), ("pin", "author"), ("pin", "note"), ("run", "target"), ("run", "gpu")),
+    *(("run", "command"), ("run", "author"), ("context", "gpu"), ("suggestion", "reason"), ("suggestion", "author")),
+    *(("grouping", "reason"), ("node", "label"), ("act", "author")),
+)
+CAUSES = ("cause", "normalized_cause")
 
 
 def fill(path: Path) -> Path:
@@ -107,3 +122,32 @@ def counted(path: Path) -> dict[str, int]:
         return {table: conn.execute(f'SELECT count(*) FROM "{table}"').fetchone()[0] for table in TABLES}
     finally:
         conn.close()
+
+
+def with_text(path: Path, text: str) -> None:
+    """Put the text wherever the database keeps words: in columns, and in what events say of kernels and runs."""
+    with closing(sqlite3.connect(path)) as database:
+        words = {word for (word,) in database.execute("SELECT label FROM kernel UNION SELECT target FROM run")}
+        for number, body in database.execute("SELECT rowid, body FROM event").fetchall():
+            said = json.loads(body)
+            for name, value in said.items():
+                said[name] = (
+                    text if (isinstance(value, str) and value in words) or name in ("text", "reason") else value
+                )
+            database.execute("UPDATE event SET body = ? WHERE rowid = ?", (json.dumps(said), number))
+        for table, column in COLUMNS:
+            database.execute(f"UPDATE {table} SET {column} = ?", (text,))
+        fails = "status = 'failed', failure_kind = 'crash', median_us = NULL, cause = :text, normalized_cause = :text"
+        database.execute(f"UPDATE measurement SET {fails} WHERE id % 3 = 0", {"text": text})
+        database.commit()
+
+
+def with_knobs(path: Path, text: str) -> None:
+    """Add a knob that has the text as its name and its value to every schedule, and the text to its words."""
+    with closing(sqlite3.connect(path)) as database:
+        for table in ("measurement", "pin", "suggestion"):
+            for number, schedule in database.execute(f"SELECT rowid, schedule FROM {table}").fetchall():
+                knobs = {n: f"{text}{v}" if isinstance(v, str) else v for n, v in json.loads(schedule).items()}
+                changed = json.dumps({**knobs, text: text}, sort_keys=True)
+                database.execute(f"UPDATE {table} SET schedule = ? WHERE rowid = ?", (changed, number))
+        database.commit()
