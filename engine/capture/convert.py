@@ -47,10 +47,12 @@ def convert(
     allow_tf32: bool,
     keep_unread: bool = True,
     also_weights: frozenset[str] = frozenset(),
+    own_inputs: bool = False,
 ) -> Graph:
     """The graph of a program in core ATen. `inputs` gives each user input's label and tensor by placeholder name.
     Without `keep_unread`, inputs that no op reads are left out. `also_weights` are placeholders that never change
-    between calls, besides the parameters and buffers.
+    between calls, besides the parameters and buffers. With `own_inputs` the program made its inputs, and writes to them
+    for itself; else whoever called it would miss what it wrote.
 
     Raises UnsupportedOpError, UnsupportedTensorError or NoTensorInputError.
     """
@@ -73,6 +75,7 @@ def convert(
             values[node] = _lower(low, node, values)
         elif node.op == "get_attr":
             raise UnsupportedOpError(f"A nested graph ({node.target}) is not supported: no control flow on tensors.")
+    refuse_writes(program, own_inputs)
     graph = _finish(low, program, values)
     return graph if keep_unread else _without_unread(graph)
 
@@ -157,17 +160,22 @@ def _labels(program: ExportedProgram) -> dict[str, str]:
     return labels
 
 
-def buffer_changed(target: str | None) -> UnsupportedOpError:
-    """The error for a call that writes to a buffer of the function."""
-    return UnsupportedOpError(f"The call changes the buffer {part_name(target)}: call .eval() on the module first.")
+def refuse_writes(program: ExportedProgram, own_inputs: bool = False) -> None:
+    """Raises UnsupportedOpError for a call that writes to a buffer, or to an argument that isn't its own."""
+    for spec in program.graph_signature.output_specs:
+        if spec.kind is OutputKind.BUFFER_MUTATION:
+            part = part_name(spec.target)
+            raise UnsupportedOpError(f"The call changes the buffer {part}: call .eval() on the module first.")
+        if spec.kind is OutputKind.USER_INPUT_MUTATION and not own_inputs:
+            raise UnsupportedOpError(
+                "The call changes one of its arguments in place, which kernels here don't: return the new value."
+            )
 
 
 def _finish(low: Lowering, program: ExportedProgram, values: dict[Node, Any]) -> Graph:
     (output,) = [node for node in program.graph.nodes if node.op == "output"]
     returned: list[int] = []
     for spec, node in zip(program.graph_signature.output_specs, output.args[0], strict=True):
-        if spec.kind is OutputKind.BUFFER_MUTATION:
-            raise buffer_changed(spec.target)
         if spec.kind is OutputKind.USER_OUTPUT and node is not None:
             value = values.get(node) if isinstance(node, Node) else None
             if not isinstance(value, Value):

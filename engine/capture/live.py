@@ -16,10 +16,10 @@ from typing import Any
 import torch
 from torch import nn
 from torch.export import ExportedProgram
-from torch.export.graph_signature import InputKind, OutputKind
+from torch.export.graph_signature import InputKind
 from torch.utils import _pytree as pytree
 
-from engine.capture.convert import buffer_changed, convert, created_in
+from engine.capture.convert import convert, created_in, refuse_writes
 from engine.capture.errors import (
     CaptureError,
     DataDependentError,
@@ -166,11 +166,7 @@ def _in_the_users_names(labels: tuple[str, ...]) -> Iterator[None]:
 
 
 def _refuse_side_effects(exported: ExportedProgram) -> None:
-    for spec in exported.graph_signature.output_specs:
-        if spec.kind is OutputKind.USER_INPUT_MUTATION:
-            raise UnsupportedOpError("The call changes one of its arguments in place, which kernels here don't.")
-        if spec.kind is OutputKind.BUFFER_MUTATION:
-            raise buffer_changed(spec.target)
+    refuse_writes(exported)
     created = created_in(exported)
     if created:
         raise UnsupportedOpError(f"The call draws values of its own (aten.{created}): no kernel is generated for that.")

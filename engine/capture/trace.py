@@ -56,7 +56,7 @@ def _trace_code(target: ParsedTarget, device: str) -> Program:
         call(*(tensor for _, tensor in call.inputs))
     program = export(call, tuple(tensor for _, tensor in call.inputs))
     given = {f"tensors_{i}": pair for i, pair in enumerate(call.inputs)}
-    graph = convert(program, given, allows_tf32())
+    graph = convert(program, given, allows_tf32(), own_inputs=True)
     return Program(graph, target.text, first_named(devices, device))
 
 

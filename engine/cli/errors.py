@@ -67,12 +67,15 @@ def refusing(*errors: type[Exception]) -> Iterator[None]:
 
 @contextmanager
 def failing(*errors: type[Exception]) -> Iterator[None]:
-    """Inside, an exception of these types is a failure: its text is the sentence that the person reads."""
+    """Inside, an exception of these types is a failure: its text is the sentence that the person reads.
+
+    What is bad input all the same (`is_input`, as of a damaged database) leaves with that code.
+    """
     try:
         yield
     except errors as error:
         complain(sentence_of(error))
-        raise typer.Exit(FAILED) from error
+        raise typer.Exit(BAD_INPUT if getattr(error, "is_input", False) else FAILED) from error
 
 
 def log_path() -> Path:

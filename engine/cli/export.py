@@ -84,7 +84,7 @@ def export(
 def _schedules(store: Store, kernel: str, what: Carried) -> tuple[str, str, dict[str, object]]:
     """The text of the file, what was written in words, and the same for `--json`."""
     found = export_schedules(store, kernel, what, typed_command())
-    for sentence in found.left_out:
+    for sentence in dict.fromkeys(found.left_out):  # of a damaged file it is the same for each kernel
         complain(f"left out: {sentence}")
     if not found.schedules:
         name = "nothing is pinned" if what is Carried.PINS else "nothing was measured"

@@ -44,7 +44,7 @@ def import_results(
             found = store.import_results(results, command=typed_command()) if results else []
             who = user_name()
             received = [receive_schedules(store, one, who) for one in read if isinstance(one, ScheduleFile)]
-    for sentence in (sentence for one in received for sentence in one.left_out):
+    for sentence in dict.fromkeys(sentence for one in received for sentence in one.left_out):
         complain(f"left out: {sentence}")
     if json:
         typer.echo(json_text([*map(_record, found), *map(_received_record, received)]))
@@ -58,6 +58,9 @@ def import_results(
 def _read(file: Path, kernel: str, gpu: str) -> ScheduleFile | ForeignResults:
     document = read_document(file)
     if is_schedule_file(document):
+        if kernel or gpu:
+            option = "--kernel" if kernel else "--gpu"
+            raise StoreError(f"{file} is of `emmy export`, and keeps its names: {option} is for files of other tuners")
         return read_schedule_file(document, str(file))
     return read_results(file, kernel, gpu, document)
 

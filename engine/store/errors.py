@@ -25,12 +25,13 @@ from engine.disk import free_bytes
 class StoreError(Exception):
     """The root of everything above; its text is meant for a person. `is_output`: the file can't be written.
 
-    The text is the cause and the way out; where that ends with naming another database (`names`), each program and
-    Python say how that is done there, and the text alone leaves it open, so that it is true of all of them. `in_python`
-    is the way out there where it is another one.
+    `is_input`: the file is not what it should be, whatever is asked of it. The text is the cause and the way out; where
+    that ends with naming another database (`names`), each program and Python say how that is done there, and the text
+    alone leaves it open, so that it is true of all of them. `in_python` is the way out there where it is another one.
     """
 
     is_output = False
+    is_input = False
 
     def __init__(self, cause: str, way_out: str = "", *, in_python: str = "", names: bool = False) -> None:
         super().__init__(f"{cause}; {way_out}" if way_out else cause)
@@ -82,7 +83,7 @@ class StoreLocked(StoreError):
 
 
 class StoreDamaged(StoreError):
-    pass
+    is_input = True
 
 
 class BadRow(StoreError):

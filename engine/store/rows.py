@@ -74,6 +74,10 @@ PDL_COLUMNS = AssemblyColumns(
 )
 
 
+SHORTEST_US = 1e-30
+"""Nothing is as short; what is shorter has no finite reciprocal, which a search goes by."""
+
+
 def real(value: float | None) -> float | str | None:
     return "NaN" if value is not None and math.isnan(value) else value
 
@@ -84,7 +88,7 @@ def unreal(value: Any) -> float | None:
 
 def time_us(value: Any, *, may_be_zero: bool = False) -> float:
     """A time of a row, in us. Raises ValueError for what is none: no number, not finite, or not above zero."""
-    if type(value) in (float, int) and (0 < value < math.inf or (may_be_zero and value == 0)):
+    if type(value) in (float, int) and (SHORTEST_US <= value < math.inf or (may_be_zero and value == 0)):
         return float(value)
     raise WrongValue(f"{str(value)[:40]!r} is no time, which is a finite number of us above zero", "a time")
 
@@ -96,7 +100,7 @@ def time_or_none(value: Any, *, may_be_zero: bool = False) -> float | None:
 
 def a_time(column: str) -> str:
     """The condition in SQL that a column holds what `time_us` takes."""
-    return f"(typeof({column}) IN ('real', 'integer') AND {column} > 0 AND {column} < 9e999)"
+    return f"(typeof({column}) IN ('real', 'integer') AND {column} >= {SHORTEST_US} AND {column} < 9e999)"
 
 
 def text(value: str) -> str:
@@ -249,5 +253,5 @@ def named_row(name: RowName | str) -> Iterator[None]:
         said = " ".join(f"{str(name)[:200]} can't be read: {_cause(error)}".split())
         table = name.table if isinstance(name, RowName) else name
         wrong = error.promised if isinstance(error, WrongValue) else _cause(error)
-        advice = "the rest of the database is fine: correct or delete that row with sqlite3"
+        advice = "the rest is read without it: correct or delete that row with sqlite3"
         raise BadRow(f"{said}; {advice}", (table, wrong)) from error

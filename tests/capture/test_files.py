@@ -101,6 +101,16 @@ def test_a_buffer_that_changes_has_its_own_name(folder: Path) -> None:
         captured(folder, "Counted", text, dtype="float32")
 
 
+@pytest.mark.parametrize(
+    "body", ["x.copy_(y * 2); return y + 1", "x.add_(1); return x * y", "return x.relu_() + y", "y[0] = x[1]; return x"]
+)
+def test_a_write_to_an_argument_is_refused(folder: Path, body: str) -> None:
+    """Whoever calls the function sees it, and no kernel would write it."""
+    text = f"import torch\ndef fill(x, y): {body}\ndef example_inputs(): return torch.ones(8, 16), torch.ones(8, 16)\n"
+    with pytest.raises(UnsupportedOpError, match="changes one of its arguments in place"):
+        captured(folder, "fill", text)
+
+
 def test_an_attribute_may_be_dotted_and_neighbours_are_found(folder: Path) -> None:
     program = captured(folder, "Names.scaled", batch=1)
     assert [op.attribute("value") for op in program.graph.ops if op.kind == "constant"] == [3.0]

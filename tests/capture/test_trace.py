@@ -250,3 +250,8 @@ def test_a_filled_half_holds_what_its_dtype_keeps_and_a_number_beside_it_is_exac
     graph = captured(code).graph
     numbers = {op.attribute("value") for op in graph.ops if op.kind == "constant"}
     assert numbers == {0.1, 0.10009765625}
+
+
+def test_code_may_write_to_what_it_made_itself() -> None:
+    program = trace(parse_target("F.relu(torch.randn(8, 16), inplace=True)"), "cuda")
+    assert [op.kind for op in program.graph.ops if op.kind != "input"] == ["relu"]

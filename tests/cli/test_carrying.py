@@ -100,6 +100,8 @@ def test_databases_merge(database: Path, tmp_path: Path, capsys: pytest.CaptureF
         (("export", "--db", "tune.db", "matmul", "-o", "x"), "give --python", 2),
         (("export", "--db", "tune.db", "--python", "--best", "-o", "x"), "leave --kernel", 2),
         (("export", "--db", "tune.db", "--python", "softmax", "-o", "x"), "no run of", 2),
+        (("import", "good.json", "--kernel", "x", "--db", "tune.db"), "keeps its names: --kernel is for", 2),
+        (("import", "good.json", "--gpu", "x", "--db", "tune.db"), "keeps its names: --gpu is for", 2),
         (("import", "broken.json", "--db", "tune.db"), "no complete JSON", 2),
         (("import", "other.json", "--db", "tune.db"), "of no known format", 2),
         (("import", "newer.json", "--db", "tune.db"), "upgrade emmy-tui", 2),

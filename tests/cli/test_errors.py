@@ -11,7 +11,7 @@ import typer
 from engine.cli import errors
 from engine.prior import CheckpointError
 from engine.store import StoreError
-from engine.store.errors import StoreReadOnly
+from engine.store.errors import StoreDamaged, StoreReadOnly
 
 
 def fail(text: str) -> Exception:
@@ -84,3 +84,11 @@ def test_what_the_engine_logs_goes_to_the_file(capsys: pytest.CaptureFixture[str
         logger.removeHandler(handler)
     assert "RuntimeError: deep inside" in errors.log_path().read_text()
     assert capsys.readouterr().err == ""
+
+
+def test_a_damaged_database_is_bad_input_to_a_command_that_can_fail(capsys: pytest.CaptureFixture[str]) -> None:
+    for error, code in ((StoreDamaged("x.db is damaged"), 2), (StoreError("nothing was measured"), 1)):
+        with pytest.raises(typer.Exit) as left, errors.failing(StoreError):
+            raise error
+        assert left.value.exit_code == code
+        assert capsys.readouterr().err == f"emmy: {error}\n"

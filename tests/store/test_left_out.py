@@ -19,7 +19,7 @@ from engine.vocabulary import Regime, Timing, Verdict
 
 NO_TIMES = st.one_of(
     st.floats(max_value=0.0, allow_nan=False),
-    st.sampled_from([math.inf, "NaN", "", "fast", "[1]", b"\xff", b"10", 0, -1, -(2**62)]),
+    st.sampled_from([math.inf, 1e-320, 5e-324, "NaN", "", "fast", "[1]", b"\xff", b"10", 0, -1, -(2**62)]),
 )
 RANKING = ("median_us", "low_us", "high_us")
 DEPLOY = ("deploy_us", "deploy_low_us", "deploy_high_us")
@@ -163,7 +163,7 @@ def test_the_rest_is_found_without_the_row(base: Path, tmp_path: Path, statement
         after = everything(store)
         (said,) = store.left_out
     assert f"of table {table}" in said
-    assert "the rest of the database is fine" in said
+    assert "the rest is read without it" in said
     assert after.pop(table) == before.pop(table) - 1
     assert after == before
 

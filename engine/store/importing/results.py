@@ -8,7 +8,6 @@ number that its tuner compared, so a search over it meets the landscape that the
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,7 +19,7 @@ from engine.store.errors import StoreError
 from engine.vocabulary import BuildReport, Context, Failure, FailureKind, KnobValue, Schedule, Timing
 
 UNRECORDED_GPU = "unrecorded GPU"
-FAILED_TIME = 1e20
+SHORTEST_TIME, FAILED_TIME = 1e-20, 1e20
 """Older files write a time this large in place of a failure."""
 
 
@@ -98,13 +97,13 @@ def is_number(value: object) -> bool:
 
 
 def is_time(value: object) -> bool:
-    """Whether it is a time that something can take: finite, above zero, and no stand-in for a failure."""
-    return is_number(value) and math.isfinite(float(str(value))) and 0 < float(str(value)) < FAILED_TIME
+    """Whether it is a time that something can take, in any unit: finite, above zero, and no stand-in for a failure."""
+    return is_number(value) and SHORTEST_TIME <= float(str(value)) < FAILED_TIME
 
 
 def impossible(value: object) -> Failure:
     """The failure that a number stands for that is no time."""
-    if is_number(value) and float(str(value)) <= 0:
+    if is_number(value) and float(str(value)) < SHORTEST_TIME:
         return Failure(FailureKind.IMPOSSIBLE_TIME, f"recorded with the time {value}")
     return Failure(FailureKind.RUNTIME_ERROR, f"recorded without a time ({value})")
 

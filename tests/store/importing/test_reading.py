@@ -64,6 +64,9 @@ def test_a_time_without_a_measurement_is_the_mean_of_the_launches(tmp_path: Path
     [
         (0.0, FailureKind.IMPOSSIBLE_TIME),
         (-1.0, FailureKind.IMPOSSIBLE_TIME),
+        (1e-320, FailureKind.IMPOSSIBLE_TIME),
+        (5e-324, FailureKind.IMPOSSIBLE_TIME),
+        (10**400, FailureKind.RUNTIME_ERROR),
         (1e20, FailureKind.RUNTIME_ERROR),
         (float("nan"), FailureKind.RUNTIME_ERROR),
         (float("inf"), FailureKind.RUNTIME_ERROR),
