@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from engine.ir.graph import Op
+from engine.ir.graph import DTYPE_BYTES, Op
 from engine.ir.rounding import as_float32
 from engine.ir.shapes import FLOATS, promote
 
@@ -165,8 +165,17 @@ def _infix_text(kind: str, operands: Sequence[Operand], dtype: str) -> str:
         return f"{operands[0].scalar(dtype)} {'|' if kind == 'add' else '&'} {operands[1].scalar(dtype)}"
     if dtype not in FLOATS and kind == "div":
         raise Unrenderable("a division into an integer dtype has no Triton form")
-    left, right = _pair(operands, dtype)
+    left, right = _pair([_wrapped(operand, dtype) for operand in operands], dtype)
     return f"{left} {_INFIX[kind]} {right}"
+
+
+def _wrapped(operand: Operand, dtype: str) -> Operand:
+    """A number of an integer computation within its dtype, as torch wraps it: Triton takes no other one there."""
+    if operand.number is None or dtype in FLOATS:
+        return operand
+    span = 1 << 8 * DTYPE_BYTES[dtype]
+    low = 0 if dtype.startswith("u") else -span // 2
+    return Operand(operand.text, operand.dtype, (int(operand.number) - low) % span + low)
 
 
 def _shared_dtype(operands: Sequence[Operand]) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from engine.ir.extern import EXTERN_OPS, TEXTS, read_arguments
-from engine.ir.graph import DTYPE_BYTES, Graph, Op, TensorSpec
+from engine.ir.graph import DTYPE_BYTES, Graph, Op
 from engine.ir.ops import OP_CLASS, OpClass
 
 _FUNCTIONS = {
@@ -46,11 +46,6 @@ def dtype_text(dtype: str) -> str:
     return f"torch.{dtype}"
 
 
-def spec_text(spec: TensorSpec) -> str:
-    """Shape, strides and offset as arguments of `as_strided`."""
-    return f"{tuple(spec.shape)}, {tuple(spec.strides)}, {int(spec.offset)}"
-
-
 def number_text(value: float | bool) -> str:
     """A number as Python writes it; one that has no literal as a call of float."""
     if isinstance(value, float) and not math.isfinite(value):
@@ -68,7 +63,9 @@ def _op_text(graph: Graph, op: Op, names: dict[int, str], device: str) -> str:
             shift = op.out.offset - source.out.offset
             spec = f"{tuple(op.out.shape)}, {tuple(op.out.strides)}"
             return f"{inputs[0]}.as_strided({spec}, {inputs[0]}.storage_offset() + {int(shift)})"
-        return f"{inputs[0]}.contiguous().as_strided({spec_text(op.out)})"
+        spec = f"{tuple(op.out.shape)}, {tuple(op.out.strides)}"
+        read = f"(lambda x: x.as_strided({spec}, x.storage_offset() + {int(op.out.offset)}))"
+        return f"{read}({inputs[0]}.contiguous())"
     if op.kind == "constant":
         return f"torch.tensor({number_text(op.attribute('value'))}, dtype={out}, device={device})"
     if op.kind == "iota":

@@ -16,6 +16,7 @@ from engine.ir.kernel import Kernel
 from engine.ir.plan import BufferView, Grouping
 from engine.runtime.compile import CompiledSource
 from engine.runtime.launch import Launch, bind_extern, bind_launch
+from engine.runtime.memory import packed
 from engine.runtime.reference import evaluate
 
 Evaluate = Callable[[Graph, Sequence[torch.Tensor]], Sequence[torch.Tensor]]
@@ -92,7 +93,7 @@ def evaluate_plan(grouping: Grouping, inputs: Sequence[torch.Tensor], run: Evalu
     for body, arguments, results in (*prepared, *((c.kernel.body, c.arguments, c.results) for c in grouping.calls)):
         values = run(body, [view_buffer(buffers, view) for view in arguments])
         for index, value in zip(results, values, strict=True):
-            buffers[index] = value.contiguous()
+            buffers[index] = packed(value)
     return [view_buffer(buffers, view) for view in grouping.outputs]
 
 

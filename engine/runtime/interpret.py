@@ -25,6 +25,7 @@ from engine.runtime._interpreter_compat import interpreter_repairs
 from engine.runtime.assemble import view_buffer
 from engine.runtime.interpret_gluon import run_gluon
 from engine.runtime.launch import kernel_argument
+from engine.runtime.memory import packed
 from engine.runtime.reference import evaluate
 
 _POISON_BYTE = 0xFF
@@ -72,14 +73,14 @@ def interpret_plan(
     buffers: dict[int, torch.Tensor] = dict(enumerate(inputs))
     for step in grouping.prepared:
         values = evaluate(step.body, [view_buffer(buffers, view) for view in step.arguments], None)
-        buffers.update(zip(step.results, (value.contiguous() for value in values), strict=True))
+        buffers.update(zip(step.results, map(packed, values), strict=True))
     for call in grouping.launches():
         arguments = [view_buffer(buffers, view) for view in call.arguments]
         if is_generated(call.kernel):
             specs = [grouping.buffers[index] for index in call.results]
             values = interpret(sources[call.kernel.key], arguments, specs)
         else:
-            values = [value.contiguous() for value in evaluate(call.kernel.body, arguments, None)]
+            values = [packed(value) for value in evaluate(call.kernel.body, arguments, None)]
         buffers.update(zip(call.results, values, strict=True))
     return [view_buffer(buffers, view) for view in grouping.outputs]
 

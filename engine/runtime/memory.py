@@ -15,6 +15,15 @@ def whole_storage(tensor: torch.Tensor, dtype: torch.dtype | None = None) -> tor
     return torch.empty(0, dtype=dtype or tensor.dtype, device=tensor.device).set_(tensor.untyped_storage())
 
 
+def packed(tensor: torch.Tensor) -> torch.Tensor:
+    """The elements in order, from the first of a storage on: the tensor itself where they lie so, else a copy.
+
+    `contiguous` alone gives a part of another tensor's storage back as it is.
+    """
+    found = tensor.contiguous()
+    return found.clone() if found.storage_offset() else found
+
+
 def free_memory() -> None:
     """Collect what Python holds in cycles and give back what torch keeps; a broken context is left as it is."""
     gc.collect()

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from engine.ir.graph import Graph, Op
 from engine.ir.ops import OP_CLASS, OpClass
 from engine.runtime.extern import call_extern
+from engine.runtime.memory import packed
 
 _POINTWISE: dict[str, Callable[..., torch.Tensor]] = {
     "neg": torch.neg,
@@ -145,7 +146,7 @@ def _view(graph: Graph, op: Op, values: dict[int, torch.Tensor]) -> torch.Tensor
     source, spec = graph.ops[op.inputs[0]], op.out
     value = values[op.inputs[0]]
     if source.kind not in ("input", "view"):
-        return value.contiguous().as_strided(spec.shape, spec.strides, spec.offset)
+        return packed(value).as_strided(spec.shape, spec.strides, spec.offset)
     start = value.storage_offset() - source.out.offset
     return value.as_strided(spec.shape, spec.strides, start + spec.offset)
 

@@ -48,6 +48,20 @@ def test_number_beside_a_value_stays_plain_and_alone_is_typed() -> None:
     assert full(True, "bool") == "tl.full([], True, tl.int1)"
 
 
+@pytest.mark.parametrize(
+    ("dtype", "value", "shown"),
+    [
+        ("uint8", -1, "255"),
+        ("uint8", 260, "4"),
+        ("int8", 300, "44"),
+        ("int8", -1, "(-1)"),
+        ("int32", 2**31, f"({-(2**31)})"),
+    ],
+)
+def test_a_number_beyond_its_integer_dtype_wraps(dtype: str, value: int, shown: str) -> None:
+    assert text("mul", dtype, Operand("u", dtype), number(value, "int64")) == f"u * {shown}"
+
+
 def test_integers_divide_into_floats() -> None:
     assert text("div", "float32", N, N) == "n.to(tl.float32) / n.to(tl.float32)"
 

@@ -11,6 +11,7 @@ from engine.ir.kernel import Kernel
 from engine.ir.plan import BufferView, Grouping, KernelCall, Preparation
 from engine.runtime import evaluate
 from engine.runtime.assemble import assemble_plan, empty_buffer, evaluate_plan, view_buffer
+from engine.runtime.interpret import interpret_plan
 
 
 def exp_kernel(spec: TensorSpec) -> Kernel:
@@ -90,3 +91,17 @@ def test_a_library_call_runs_where_the_plan_wants_its_result() -> None:
     x.mul_(2)
     plan.launch()
     assert torch.equal(plan.outputs[0], x.cumsum(1).cumsum(1)), "bound to the tensors, not to their values"
+
+
+def test_a_library_call_that_gives_a_part_of_its_input_back_is_read_where_it_lies() -> None:
+    b = GraphBuilder()
+    there, out = TensorSpec((1, 5), "float32", (5, 1), 3), TensorSpec.contiguous((1,), "float32")
+    call = arguments_to_json([{"tensor": 0}, 0, -2, -1], {})
+    kernel = Kernel("extern", b.build(b.extern("aten.diagonal.default", (b.input(there),), call, out)))
+    grouping = Grouping((there, out), (KernelCall(kernel, (BufferView(0, there),), (1,)),), (BufferView(1, out),))
+    x = torch.arange(8.0)[3:].view(1, 5)
+    plan = assemble_plan(grouping, {}, [x])
+    plan.launch()
+    evaluated = evaluate_plan(grouping, [x], lambda graph, tensors: evaluate(graph, tensors))
+    for (found,) in (plan.outputs, evaluated, interpret_plan(grouping, {}, [x])):
+        assert found.tolist() == [3.0]

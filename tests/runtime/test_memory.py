@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from engine.runtime import whole_storage
+from engine.runtime.memory import packed
 
 BASE = torch.arange(24, dtype=torch.float32)
 VIEWS = {
@@ -34,3 +35,12 @@ def test_bytes_hold_what_tensors_of_other_sizes_share() -> None:
     number = raw[:4].view(torch.float32)
     assert whole_storage(number).shape == (1,)
     assert torch.equal(whole_storage(number, torch.uint8), raw)
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_packed_elements_begin_where_their_storage_does(name: str) -> None:
+    found = packed(VIEWS[name])
+    assert torch.equal(found, VIEWS[name])
+    assert found.is_contiguous()
+    assert found.storage_offset() == 0
+    assert packed(found) is found
