@@ -58,7 +58,9 @@ Dtype = Annotated[
 SeqLen = Annotated[int | None, typer.Option(min=1, help="Tokens a sequence that TARGET is fed. Default: 512.")]
 Batch = Annotated[int | None, typer.Option(min=1, help="Sequences that TARGET is fed. Default: 1.")]
 Database = Annotated[
-    Path | None, typer.Option("--db", metavar="PATH", help="The database. Default: the one in your data folder.")
+    Path | None,
+    # What can't be read has a sentence of the store's, or a row in `emmy doctor`.
+    typer.Option("--db", metavar="PATH", readable=False, help="The database. Default: the one in your data folder."),
 ]
 Demo = Annotated[bool, typer.Option("--demo", help="Use the recorded demo: no GPU and no torch needed.")]
 DeviceName = Annotated[
