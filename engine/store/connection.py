@@ -7,6 +7,7 @@ nothing that was committed) and foreign keys. A reader never writes a byte of th
 from __future__ import annotations
 
 import os
+import shlex
 import sqlite3
 import tempfile
 import time
@@ -359,7 +360,7 @@ def _with_current_schema(connection: Connection) -> Connection:
     version = known_version(db, path)
     if version < SCHEMA and connection.read_only:
         if version == 0:
-            raise NotEmmys(f"{path} holds no tables yet; `emmy tune --db {path}` fills it")
+            raise NotEmmys(f"{path} holds no tables yet; `emmy tune --db {shlex.quote(str(path))}` fills it")
         connection = _upgraded_in_memory(connection)
     migrate(connection.db)
     check_tables(connection.db, path)

@@ -10,6 +10,7 @@ holds every function that looks at one to it.
 from __future__ import annotations
 
 import os
+import shlex
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -92,7 +93,7 @@ def check_file(path: Path, *, read_only: bool, create: bool) -> None:
         if not is_database(path):
             raise no_database(path, created=create and not read_only)
     elif read_only or not create:
-        raise NotADatabase(f"{path} is empty; `emmy tune --db {path}` fills it")
+        raise NotADatabase(f"{path} is empty; `emmy tune --db {shlex.quote(str(path))}` fills it")
     if not read_only and (why := unwritable_because(path)):
         advice = "" if _in_the_way(path) else "make it writable, or "
         raise StoreReadOnly(why, f"{advice}name a database elsewhere", names=True)

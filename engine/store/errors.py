@@ -16,6 +16,7 @@ StoreError
 from __future__ import annotations
 
 import errno
+import shlex
 import sqlite3
 from pathlib import Path
 
@@ -172,7 +173,7 @@ def plain_cause(error: Exception) -> str:
 
 def damaged(path: Path, what: str) -> StoreDamaged:
     """The error of a file whose content SQLite, or what a schema promises, finds broken; `what` says where."""
-    advice = f"save what can be read with `sqlite3 {path} .recover`, or {ANOTHER}"
+    advice = f"save what can be read with `sqlite3 {shlex.quote(str(path))} .recover`, or {ANOTHER}"
     return StoreDamaged(f"{path} is damaged ({what})", advice, names=True)
 
 
