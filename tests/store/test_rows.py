@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.store import Store
-from engine.store.rows import text
+from engine.store.rows import SHORTEST_US, text
 from engine.vocabulary import BuildReport, Failure, FailureKind, Measurement, Regime, Schedule, Status, Timing
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
@@ -26,7 +26,7 @@ KNOBS = st.dictionaries(
     st.integers(-(2**31), 2**31) | st.booleans() | TEXT | HOSTILE,
     max_size=5,
 )
-TIME = st.floats(0, exclude_min=True, allow_nan=False, allow_infinity=False)
+TIME = st.floats(SHORTEST_US, allow_infinity=False)
 TIMING = st.builds(Timing, TIME, TIME, TIME, st.lists(TIME, max_size=5).map(tuple))
 FAILURE = st.builds(Failure, st.sampled_from(FailureKind), TEXT | HOSTILE)
 BUILD = st.builds(BuildReport, SIZE, SIZE, SIZE, st.none() | FLOAT)
