@@ -138,7 +138,7 @@ async def test_the_screen_keeps_a_mark_and_the_log_tells_which(tmp_path: Path, s
     async with running(app, size) as pilot:
         await awaited(pilot, lambda: "1 ROW LEFT OUT" in screen_text(app).splitlines()[0])
         await awaited(pilot, lambda: "finished" in screen_text(app))
-        assert told(list(app.view.snapshot.log))
+        await awaited(pilot, lambda: bool(told(list(app.view.snapshot.log))))
         assert "1 ROW LEFT OUT" in screen_text(app).splitlines()[0]
 
 
